@@ -134,9 +134,9 @@ def encode_batch(
     is_control: bool = False,
     codec: int = NONE,
 ) -> bytes:
-    """One batch of consecutive records, timestamp type CreateTime.
+    """Encode one batch of consecutive records with the timestamp type CreateTime.
 
-    In: at least one record (their `offset` is not read: the first becomes `base_offset`), the codec as in
+    `records` must not be empty. Their `offset` is ignored: the first record gets `base_offset`. `codec` is that of
     `compression`. Raises ValueError for no records or an unknown codec.
     """
     if not records:
@@ -228,12 +228,15 @@ def _assemble(
 
 
 def rewrite_batch(header: BatchHeader, kept: Sequence[Record], delete_horizon_ms: int | None = None) -> bytes:
-    """The batch of `header` with only the records in `kept`, at their offsets; its offset range is unchanged.
+    """Return a batch with only the records in `kept`, at their offsets and with the same offset range.
 
-    In: `kept`, which may be empty; the time after which tombstones may go, where the batch holds any (its own
-    horizon, if it has one, is `header.delete_horizon_ms`). Codec, producer fields and leader epoch stay; a
-    batch without records is not packed and carries no horizon. Source: Kafka's `MemoryRecords.filterTo` and
-    `DefaultRecordBatch.writeEmptyHeader`.
+    Args:
+        header: The header of the original batch. Codec, producer fields and leader epoch stay.
+        kept: The records to keep. A batch without records is not compressed and has no delete horizon.
+        delete_horizon_ms: The time after which tombstones may be removed, if the batch has any. A horizon of the
+            header is kept.
+
+    Source: Kafka's `MemoryRecords.filterTo` and `DefaultRecordBatch.writeEmptyHeader`.
     """
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON)
     if not kept:
@@ -340,10 +343,10 @@ def walk_batches(buffer: bytes | bytearray | memoryview) -> Iterator[tuple[int, 
 def decode_records(
     batch: bytes | memoryview, header: BatchHeader | None = None, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> list[Record]:
-    """The records of one whole batch (`batch` starts at its first byte and may run past its end).
+    """Return the records of one complete batch at the start of `batch`, which may be longer.
 
-    In: its header if already read; the most bytes its records may unpack to. The CRC is not checked here.
-    Raises CorruptBatch, positions within the unpacked records section.
+    `header` is the header, if it was read already. `limit_bytes` bounds the uncompressed size. The CRC is not
+    checked. Raises CorruptBatch, with positions within the uncompressed records section.
     """
     if header is None:
         header = read_header(batch)
@@ -373,11 +376,11 @@ def assign_offsets(
     log_append_time_ms: int | None = None,
     max_timestamp_ms: int | None = None,
 ) -> bytes:
-    """The batch as the log stores it: offset and epoch set, and the timestamps of the topic's type.
+    """Return the batch as the log stores it, with its offset, epoch and timestamps.
 
-    In: one whole batch. `log_append_time_ms` makes it LogAppendTime; otherwise `max_timestamp_ms`, where
-    given, makes it CreateTime with that maximum, as a broker corrects what a producer declared. The CRC is
-    computed anew only when one of those changed something. Source: Kafka's `LogValidator`.
+    `log_append_time_ms` makes it LogAppendTime. Otherwise `max_timestamp_ms`, if given, makes it CreateTime
+    with that maximum, as a broker corrects the declaration of a producer. The CRC is computed again only
+    after a change. Source: Kafka's `LogValidator`.
     """
     if log_append_time_ms is None and max_timestamp_ms is None:
         return _OFFSET_AND_EPOCH.pack(base_offset, len(batch) - LOG_OVERHEAD, leader_epoch) + batch[16:]

@@ -36,12 +36,16 @@ _LZ4_END: Final = bytes(4)
 
 
 def decompress(codec: int, data: bytes | memoryview, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes:
-    """The records section of a batch, unpacked.
+    """Decompress the records section of a batch.
 
-    In: `codec` (attribute bits 0-2 of the batch, not 0), the compressed bytes, the most bytes that may come
-    out.
-    Raises CorruptBatch for an unknown codec or bytes that the codec rejects, DecompressedTooLarge past the
-    limit.
+    Args:
+        codec: Attribute bits 0 to 2 of the batch, not 0.
+        data: The compressed bytes.
+        limit_bytes: The maximum size of the result.
+
+    Raises:
+        CorruptBatch: the codec is unknown, or rejects the bytes.
+        DecompressedTooLarge: the result exceeds the limit.
     """
     return bytes(decompress_to_buffer(codec, data, limit_bytes))
 

@@ -135,12 +135,19 @@ class DataDirectory:
     def open(
         cls, files: Files, path: str, new: MetaProperties, journal_file_bytes: int = 0
     ) -> "DataDirectory":
-        """Creates the directory where needed, for the process's user alone, locks it, and finishes deletions that a
-        crash interrupted, as far as the disk allows it.
+        """Create a missing directory, private to the user of the process, and lock it.
 
-        In: an absolute path; the ids for a directory that has none yet; how large a file of the journal may be, 0
-        for a process that writes none. What another one left in it is used in any case.
-        Raises DataDirectoryLocked, DataDirectoryUnusable, DamagedFile.
+        Deletions that a crash interrupted are completed as far as the disk allows it.
+
+        Args:
+            files: The file system.
+            path: An absolute path.
+            new: The ids for a directory without any.
+            journal_file_bytes: The maximum size of a journal file; 0 writes no journal. The journal of an earlier
+                process is used in any case.
+
+        Raises:
+            DataDirectoryLocked, DataDirectoryUnusable, DamagedFile
         """
         try:
             if not files.is_directory(path):
@@ -294,9 +301,9 @@ class DataDirectory:
         )
 
     def delete_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> None:
-        """Deletes logs and their checkpoint entries. Raises OSError, after it has tried all of them.
+        """Delete logs and their checkpoint entries. Raises OSError, after trying all of them.
 
-        In: None for a log that is not open; it need not be whole, nor be there at all.
+        A log that is not open is None. It may be incomplete or missing.
         """
         failures = run_steps(self.delete_logs_stepwise(logs))
         for error in failures.values():
@@ -305,11 +312,11 @@ class DataDirectory:
     def delete_logs_stepwise(
         self, logs: Mapping[TopicPartition, PartitionLog | None]
     ) -> DirectorySteps[RemovalFailures]:
-        """Deletes logs in steps, for a caller that has other work in between. It needs no space on the disk. Where
-        the checkpoint files cannot be written, their entries stay until `remove_former_topics` is called for
-        such a name.
+        """Delete logs in steps, for a caller with other work in between. It needs no space on the disk.
 
-        Out: why directories could not be removed."""
+        If the checkpoint files cannot be written, their entries stay until `remove_former_topics` is called
+        for such a name. Return the reasons why directories could not be removed.
+        """
         for checkpoint in self._checkpoints:
             checkpoint.remove_entries(logs)
         for checkpoint in self._checkpoints:
@@ -490,10 +497,10 @@ class DataDirectory:
     def close(
         self, logs: Mapping[TopicPartition, PartitionLog], failed: Collection[TopicPartition] = ()
     ) -> None:
-        """Closes the logs, records where they are, and marks the stop as clean when every log closed cleanly.
+        """Close the logs, record their offsets, and mark the stop as clean if every log closed cleanly.
 
-        In: all open logs; the partitions that could not be opened, which make the stop unclean.
-        Raises what closing a log raised, after all of them are closed and the lock is released.
+        `logs` has all open logs. Partitions in `failed` could not be opened and make the stop unclean. Raises
+        the error of a log, after all of them are closed and the lock is released.
         """
         errors: list[Exception] = []
         for log in logs.values():

@@ -197,9 +197,9 @@ class LogDurability:
     def complete_sync(
         self, plan: SyncPlan, error: StorageError | None, log_end_offset: int
     ) -> StorageError | None:
-        """Takes the outcome of a plan that was run.
+        """Record the result of a plan.
 
-        Out: None when that is well; otherwise the error, or the earlier one that had already poisoned the log.
+        Return None on success. Otherwise return the error, or the earlier one that had already poisoned the log.
         """
         try:
             with self._lock:
@@ -282,7 +282,7 @@ class LogDurability:
 
 
 def undo_append(active: LogSegment, durability: LogDurability, error: OSError) -> AppendFailed:
-    """Removes what a failed write may have left at the end of a segment, or poisons its log. Out: what to raise."""
+    """Remove the remains of a failed write from a segment, or poison its log. Return the error to raise."""
     failure = AppendFailed(
         active.path, f"cannot append: {format_error_reason(error, active.path)}", active.size
     )

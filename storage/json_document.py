@@ -34,7 +34,7 @@ class JsonDocument:
     """One document in one file. Safe in several threads; blocks."""
 
     def __init__(self, files: Files, path: str, *, is_private: bool = False) -> None:
-        """In: whether only the user of this process may read the file."""
+        """Create a document. `is_private`: only the user of this process may read the file."""
         self._files = files
         self._path = path
         self._is_private = is_private

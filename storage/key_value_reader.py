@@ -50,11 +50,10 @@ class KeyValueRun(NamedTuple):
 def read_key_values(
     log: PartitionLog, from_offset: int, end_offset: int | None = None
 ) -> Iterator[KeyValueRun | StoredBatch]:
-    """All that `log.iterate_batches(from_offset)` gives, plain batches as runs. Raises LogDamaged,
-    OffsetOutOfRange.
+    """Yield the batches of `log.iterate_batches(from_offset)`, plain ones as runs.
 
-    In: an offset where a batch ends, where not all is to be read. No run comes after a batch of a transaction: from
-    there on it matters which offset a record has.
+    `end_offset` must be the end of a batch. After a batch of a transaction there are no runs, because the
+    offsets of records matter from there on. Raises LogDamaged, OffsetOutOfRange.
     """
     if end_offset is None:
         end_offset = log.log_end_offset

@@ -38,7 +38,7 @@ class LeaderEpochs:
     __slots__ = ("_entries", "current")
 
     def __init__(self, entries: list[EpochStart]) -> None:
-        """In: at least one entry; epochs increase, start offsets do not decrease."""
+        """Create the epochs from at least one entry. Epochs increase, and start offsets do not decrease."""
         assert entries
         assert all(before.epoch < after.epoch for before, after in pairwise(entries)), entries
         self._entries = entries

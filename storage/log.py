@@ -118,9 +118,10 @@ class ReadableLog:
     def read(
         self, offset: int, max_bytes: int, *, up_to: int, min_one_batch: bool = True, is_cut: bool = False
     ) -> bytes:
-        """Batches of one segment, from the one that holds `offset`, within what `ReadLimits` says.
+        """Return batches of one segment from the one with `offset`, within the limits of `ReadLimits`.
 
-        Out: b"" if there is nothing below `up_to`. Raises OffsetOutOfRange, LogDamaged."""
+        Return b"" if there is nothing below `up_to`. Raises OffsetOutOfRange, LogDamaged.
+        """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
         if offset >= up_to or offset == self.log_end_offset:
@@ -449,10 +450,10 @@ class PartitionLog(ReadableLog):
         return self.log_start_offset
 
     def apply_retention(self, now_ms: int, *, up_to: int | None = None) -> int:
-        """Deletes the segments that the configuration no longer keeps; the number of bytes that went.
+        """Delete the segments that the configuration no longer keeps. Return their size in bytes.
 
-        In: the wall clock; the offset that consumers can read up to (default: the log end offset).
-        Raises LogDamaged, LogPoisoned, LogClosed, AppendFailed, OSError.
+        `now_ms` is the wall clock. `up_to` is the offset that consumers can read up to (default: the log end
+        offset). Raises LogDamaged, LogPoisoned, LogClosed, AppendFailed, OSError.
         """
         self.require_open()
         if self.is_pinned:

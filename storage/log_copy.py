@@ -26,12 +26,19 @@ def write_log_copy(
     index_interval_bytes: int,
     min_end_offset: int = 0,
 ) -> int:
-    """Writes a log anew; where it ends. Blocks.
+    """Write a log anew and return its end offset. Blocks, and syncs nothing.
 
-    In: a directory, which is replaced if it is there; the segment that each piece belongs to, by its first offset,
-    and whole record batches, in the order of their offsets; the leader epoch that goes on at the end, or begins
-    there: no batch has a later one; the property of that name; where the log ended when its last records were
-    deleted. Nothing is synced. Raises LogDamaged for batches that are damaged, or do not follow, OSError.
+    Args:
+        files: The file system.
+        directory: The directory, which is replaced if it exists.
+        pieces: Complete record batches in the order of their offsets, each with the base offset of its segment.
+        epoch: The leader epoch at the end. No batch has a later one.
+        index_interval_bytes: The property of that name.
+        min_end_offset: The end of the log when its last records were deleted.
+
+    Raises:
+        LogDamaged: a batch is damaged or out of order.
+        OSError
     """
     if files.exists(directory):
         remove_directory(files, mark_directory_deleted(files, directory))

@@ -64,8 +64,10 @@ class LogSegments:
         return self._segments[max(0, bisect_right(self._segments, offset, key=_get_base_offset) - 1) :]
 
     def find_segment(self, offset: int, end_offset: int) -> tuple[LogSegment, int]:
-        """Return the segment that holds an offset, and the offset at which the next one begins. In: where the log
-        ends, which is also the end of the active segment."""
+        """Return the segment with an offset, and the offset at which the next one begins.
+
+        `end_offset` is the end of the log, and so of the active segment.
+        """
         if offset >= self.active.base_offset:
             return self.active, end_offset
         number = max(0, bisect_right(self._segments, offset, key=_get_base_offset) - 1)
@@ -86,8 +88,10 @@ class LogSegments:
     def find_upper_bound_offset(
         self, offset: int, size_bytes: int, end_offset: int, index_interval_bytes: int
     ) -> int:
-        """An offset behind all that a read of `size_bytes` from `offset` has returned. In: where the log ends
-        now. Raises LogDamaged."""
+        """Return an offset after all batches that a read of `size_bytes` from `offset` has returned.
+
+        `end_offset` is the current end of the log. Raises LogDamaged.
+        """
         following = self._find_segments_from(offset)
         while following:
             segment, *following = following
@@ -114,7 +118,7 @@ class LogSegments:
     def iterate_batches(
         self, from_offset: int, end_offset: int, index_interval_bytes: int
     ) -> Iterator[StoredBatch]:
-        """Every batch that ends at or after an offset. In: where the log ends now."""
+        """Yield every batch that ends at or after an offset. `end_offset` is the current end of the log."""
         return walk_segments(
             self._find_segments_from(from_offset), from_offset, end_offset, index_interval_bytes
         )
@@ -159,7 +163,7 @@ class LogSegments:
         self._segments[first:following] = [new]
 
     def close(self, *, is_deleted: bool = False) -> None:
-        """Closes the files. Reading opens them again. In: whether they are about to go."""
+        """Close the files. Reads open them again. `is_deleted`: the files are about to be removed."""
         for segment in self._segments:
             segment.is_deleted |= is_deleted
             segment.close()
@@ -168,11 +172,10 @@ class LogSegments:
 def walk_segments(
     segments: Sequence[LogSegment], from_offset: int, end_offset: int, index_interval_bytes: int
 ) -> Iterator[StoredBatch]:
-    """The batches that end at or after `from_offset`, checksums and offsets verified.
+    """Yield the batches that end at or after `from_offset`, with verified checksums and offsets.
 
-    In: neighbours; where the last of them ends now, as an offset. What is appended from now on is not walked.
-
-    Gaps and empty batches that compaction left are normal. Raises LogDamaged with file and position.
+    `segments` are neighbours. `end_offset` is the current end of the last one; later appends are not
+    included. Gaps and empty batches of compaction are normal. Raises LogDamaged with file and position.
     """
     return _walk_segments(segments, segments[-1].size, from_offset, end_offset, index_interval_bytes)
 

@@ -142,7 +142,7 @@ class MemoryFiles:
     """The `Files` in memory; paths are absolute."""
 
     def __init__(self, max_bytes: int, wall_ms: Clock) -> None:
-        """In: how much may be in all files together (ENOSPC for more); the wall clock."""
+        """Create an empty file system with a limit of bytes (ENOSPC beyond it) and a wall clock."""
         self._volume = _MemoryVolume(max_bytes, wall_ms)
         self._root = _MemoryDirectory()
         self._locks: set[str] = set()

@@ -38,9 +38,9 @@ class OptionalDependencyError(Exception):
 def require_extra(extra: str, feature: str) -> Iterator[None]:
     """Check that an extra is installed before the body imports modules that need it.
 
-    In: a key of EXTRAS; the command, property or variable that needs it, which begins the error message.
-    Raises OptionalDependencyError before the body if a distribution is missing, and in place of an ImportError
-    in the body, except for modules of groupd.
+    `extra` is a key of EXTRAS. `feature` is the command, property or variable that needs it, and begins the
+    error message. Raises OptionalDependencyError before the body if a distribution is missing, and in place
+    of an ImportError in the body, except for modules of groupd.
     """
     missing = [name for name, module in EXTRAS[extra].items() if not _is_installed(module)]
     if missing:

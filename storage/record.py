@@ -172,11 +172,17 @@ def _encode_headers(headers: tuple[Header, ...]) -> bytes:
 def decode_record_section(
     data: bytes, count: int, base_offset: int, base_timestamp_ms: int, append_time_ms: int | None = None
 ) -> list[Record]:
-    """The records of a section that must hold exactly `count` of them and nothing else.
+    """Return the records of a section that must contain exactly `count` of them.
 
-    In: the unpacked section, the header's record count, base offset and base timestamp, and, for a batch of
-    timestamp type LogAppendTime, the time that replaces every record's own.
-    Raises CorruptBatch (position within the section) for anything that contradicts itself.
+    Args:
+        data: The uncompressed section.
+        count: The record count of the header.
+        base_offset: The base offset of the header.
+        base_timestamp_ms: The base timestamp of the header.
+        append_time_ms: For the timestamp type LogAppendTime, the time of all records.
+
+    Raises:
+        CorruptBatch: the section contradicts itself. The position is within the section.
     """
     # A record takes at least seven bytes, so that a false count cannot make the loop run on.
     if count * 7 > len(data):

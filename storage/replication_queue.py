@@ -37,7 +37,7 @@ class ReplicationQueue:
     )
 
     def __init__(self, token: int) -> None:
-        """In: what proves the ownership of the log, for as long as this is its `ReplicationQueue`."""
+        """Create a queue. `token` proves the ownership of the log while this is its `ReplicationQueue`."""
         self.ownership_token = token
         self.next_submission = 1
         """The number of the next one."""

@@ -19,10 +19,10 @@ def count_deletable(
     log_end_offset: int,
     up_to: int,
 ) -> int:
-    """How many segments, from the first, are below the log start offset, too many bytes, or too old.
+    """Return the number of segments, from the first, that are below the log start offset, too large, or too old.
 
-    In: the log's segments in order, the wall clock in milliseconds. The indexes of sealed segments are loaded
-    as far as ages are compared. Raises LogDamaged when an index has to be rebuilt from damaged bytes.
+    `segments` are in order; `now_ms` is the wall clock. Indexes of sealed segments are loaded to compare
+    ages. Raises LogDamaged if an index must be rebuilt from damaged bytes.
     """
     first = count_below(segments, log_start_offset)
     if not config.deletes:

@@ -204,7 +204,7 @@ class SegmentIndexes:
     )
 
     def __init__(self, files: Files, stem: str, base_offset: int) -> None:
-        """In: the path of the segment without its suffix."""
+        """Create the indexes of a segment. `stem` is its path without a suffix."""
         self._files = files
         self._stem = stem
         self._base_offset = base_offset

@@ -80,9 +80,9 @@ class StateFile(NamedTuple):
 
 
 def encode_state_header(point: StatePoint, contents: str, records_count: int) -> bytes:
-    """What a state file begins with; the batches that hold the records come after it.
+    """Return the first batch of a state file; the batches with the records follow.
 
-    In: the place in the log, what the records mean, and how many there are.
+    `point` is the place in the log, `contents` the meaning of the records, and `records_count` their number.
     """
     assert point.log_start_offset < point.end_offset, point
     header = {

@@ -130,10 +130,10 @@ class DamagedFile(FileError):
 
 
 def format_error_reason(error: BaseException, named: str = "") -> str:
-    """Why something failed, for the rest of a line that says what did.
+    """Return the reason of a failure, for the end of a line that names the operation.
 
-    In: any error; the path that the line names already. Out: of an OSError the words of the operating system, after
-    the path that they are about unless that is `named`; of any other error its text.
+    For an OSError it is the text of the operating system, after its path unless the line names that path
+    (`named`). For any other error it is its text.
     """
     if not isinstance(error, OSError):
         return str(error)

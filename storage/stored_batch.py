@@ -51,10 +51,10 @@ class StoredBatch(NamedTuple):
 
 
 def walk_file(file: File, path: str, position: int, end: int, check: bool) -> Iterator[StoredBatch]:
-    """The batches from one position (the start of one) to another.
+    """Yield the batches from one position (the begin of a batch) to another.
 
-    In: what to call the file; whether to verify checksums. Raises CorruptBatch with the position in the file;
-    UnsupportedMagic for what a broker before Kafka 0.11 wrote.
+    `path` names the file in errors. `check` verifies checksums. Raises CorruptBatch with the position in the
+    file, and UnsupportedMagic for batches from before Kafka 0.11.
     """
     assert 0 <= position <= end, (path, position, end)
     chunk, chunk_position = b"", position

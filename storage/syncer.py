@@ -71,7 +71,7 @@ class SyncJob:
         self._lock = threading.Lock()
 
     def start(self, parts: int) -> None:
-        """In: how many threads have to do with it."""
+        """Start a job that so many threads must complete."""
         self._parts = parts
 
     def fail(self, problem: Exception) -> None:

@@ -138,8 +138,10 @@ def _search_first(
 def _search_greatest(
     segment: LogSegment, position: int, bound_ms: int, from_offset: int
 ) -> TimestampOffset | None:
-    """Search a copy, and close it, for the greatest time of the records not below an offset. In: the greatest time
-    by the index, and the byte at which the search for it begins."""
+    """Search a copy for the greatest time of the records at or after an offset, and close the copy.
+
+    `bound_ms` is the greatest time by the index, and `position` the byte at which the search begins.
+    """
     with _reading(segment):
         found = None if bound_ms < 0 else _find_first(segment, position, bound_ms, from_offset)
         return found or _find_greatest(segment, from_offset)

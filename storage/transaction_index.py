@@ -150,7 +150,7 @@ def decode_transaction_index(data: bytes, path: str) -> list[AbortedTransaction]
 
 
 def find_transaction_indexes(names: Iterable[str]) -> list[int]:
-    """The base offsets of the segments that have such an index. In: the names in a log's directory."""
+    """Return the base offsets of segments with such an index, from the names of a log directory."""
     return [int(match[1]) for match in map(_INDEX.fullmatch, names) if match is not None]
 
 

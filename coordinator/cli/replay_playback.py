@@ -54,7 +54,7 @@ class ReplayOptions(NamedTuple):
 
 
 def replay_file(path: str, **options: Any) -> int:
-    """Plays the recording in a file. Out: the exit code. Raises OSError where standard output takes nothing."""
+    """Play the recording in a file and return the exit code. Raises OSError if standard output fails."""
     replay_options, name = ReplayOptions(**options), "standard input" if path == _STANDARD_STREAM else path
     try:
         lines = _read_lines(path)

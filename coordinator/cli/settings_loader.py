@@ -19,8 +19,11 @@ def load_settings(
     profile: str | None = None,
     flags: Mapping[str, str] | None = None,
 ) -> Settings:
-    """In: the path of a properties file; `-o` options; the name of a profile; flags by the property that they set.
-    Raises ConfigError."""
+    """Load the settings of a daemon.
+
+    `config_file` is the path of a properties file, `options` are those of `-o`, `profile` is a name, and
+    `flags` are named options by property. Raises ConfigError.
+    """
     return read_settings(
         profile=profile,
         file_path=config_file,

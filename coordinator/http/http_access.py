@@ -157,8 +157,10 @@ def _pack_address(host: str) -> bytes:
 def create_control_access(
     config: Config, own_host: str, sockets: Sequence[socket.socket], files: Files
 ) -> ControlAccess:
-    """What the properties ask for. In: the name that the port was bound to, its sockets, and where the token's
-    file is. Raises ConfigError."""
+    """Create the access from the properties of a port, its bound host and sockets. `files` reads the token's file.
+
+    Raises ConfigError.
+    """
     token = config.control_token
     if config.control_token_file:
         token = _read_token(config.control_token_file, files)

@@ -81,10 +81,10 @@ class LogToClean(NamedTuple):
 
 
 def find_log_to_clean(log: PartitionLog, cleaned_to: int, up_to: int, now_ms: int) -> LogToClean:
-    """Looks at a log.
+    """Return whether and how to compact a log.
 
-    In: the offset below which it is clean, as recorded; the offset that consumers can read up to; the wall clock.
-    Raises LogDamaged, OSError.
+    `cleaned_to` is the recorded offset below which it is clean, `up_to` the offset that consumers can read up
+    to, and `now_ms` the wall clock. Raises LogDamaged, OSError.
     """
     sealed = log.segments[:-1]
     active_offset = log.segments[-1].base_offset

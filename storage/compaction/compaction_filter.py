@@ -117,9 +117,9 @@ def _find_latest_offsets(records: Sequence[Record]) -> dict[bytes, int]:
 def map_keys(
     batches: Iterator[StoredBatch], from_offset: int, to_offset: int, max_keys: int, offset_map: KeyOffsetMap
 ) -> CompactionSteps:
-    """Fills `offset_map` with what lies from one offset to another, a batch at a step.
+    """Add the records between two offsets to `offset_map`, one batch at a step.
 
-    In: those of the sealed segments of a log; how many keys are enough. Raises LogDamaged, OSError.
+    `batches` are those of the sealed segments. The map ends at `max_keys` keys. Raises LogDamaged, OSError.
     """
     for batch in batches:
         header = batch.header
@@ -150,7 +150,7 @@ class CompactionFilter:
     """Judges the batches of a log, all of them from the first, in order."""
 
     def __init__(self, keys: KeyOffsetMap, terms: CompactionTerms, aborted: AbortedTransactions) -> None:
-        """In: the latest records, and what the indexes of the log name."""
+        """Create a filter from the latest records by key and the aborted transactions of the indexes."""
         self._keys = keys
         self._index = aborted
         self._latest = keys.latest

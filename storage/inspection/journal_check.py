@@ -51,7 +51,7 @@ class JournalCheck:
     """Checks the journals of the unused data directories of some logs. Raises OSError."""
 
     def __init__(self, files: Files, logs: Sequence[LogListing]) -> None:
-        """In: the logs of interest."""
+        """Check the journals of the data directories of some logs."""
         self.damaged_journals: dict[str, DamagedFile] = {}
         """The errors of unreadable journals, by data directory."""
         self.missing_tails: dict[str, MissingTail] = {}

@@ -65,9 +65,9 @@ class LogListing(NamedTuple):
 
 
 def find_logs(files: Files, path: str) -> list[LogListing]:
-    """The logs at a path, by topic and partition.
+    """Return the logs at a path, by topic and partition.
 
-    In: a segment, a partition's directory or a data directory; absolute. Raises NotALog, OSError.
+    The absolute path is that of a segment, a partition directory or a data directory. Raises NotALog, OSError.
     """
     if not files.exists(path):
         raise NotALog(path, "does not exist")
@@ -229,9 +229,11 @@ class LogReader:
         pause: Callable[[], object] | None = None,
         on_unreadable: Callable[[SegmentFile, OSError], object] | None = None,
     ) -> None:
-        """In: the least offset of interest (segments wholly below it are not opened); what to do before an
-        unfinished batch at the end is looked at once more, as it may be being written; `on_unreadable` takes
-        a segment that cannot be read, and the reading goes on with the next one.
+        """Create a reader.
+
+        `from_offset` skips segments that are wholly below it. `pause` is called before an unfinished batch at
+        the end is read again, because it may be in the middle of a write. `on_unreadable` gets an unreadable
+        segment, and the reader continues with the next one.
         """
         self.log = log
         self.next_offset = from_offset

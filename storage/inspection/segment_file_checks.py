@@ -55,7 +55,7 @@ class IndexesCheck:
     """One pass along a segment and both its indexes."""
 
     def __init__(self, files: Files, path: str, base_offset: int) -> None:
-        """In: the segment's `.log` file. Raises OSError."""
+        """Create the checks for the `.log` file of a segment. Raises OSError."""
         stem, suffix, rest = path.rpartition(LOG_SUFFIX)
         self.path = path
         self.base_offset = base_offset

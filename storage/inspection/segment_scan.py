@@ -80,8 +80,10 @@ class SegmentScan:
         next_offset: int | None = None,
         size: int | None = None,
     ) -> None:
-        """In: the open file; the offset that the segment is named for; the one that the next segment is named
-        for; the place and the least offset to begin with; how much of the file to look at (default: all).
+        """Create a scan of an open file.
+
+        `base_offset` and `end_offset` are the offsets in the names of this segment and the next one. `position` and
+        `next_offset` are the first byte and the lowest offset of the scan. `size` limits the bytes (default: all).
         """
         self.base_offset = base_offset
         self.position = position
@@ -159,7 +161,7 @@ class SegmentScan:
         return self._compute_checksum_of_range(position + CRC_START, position + size_bytes, 0)
 
     def _compute_checksum_of_range(self, at: int, end: int, checksum: int) -> int:
-        """Of what lies there, in pieces. In: that of what lies before."""
+        """Return the checksum of a range, in pieces. `checksum` is that of the bytes before."""
         while at < end:
             part = self._read_window(at, min(end - at, CHUNK_BYTES))
             if not part:

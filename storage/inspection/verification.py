@@ -42,9 +42,9 @@ _LOG_FILE: Final = re.compile(
 
 
 def find_unusable_files(files: Files, directory: str) -> dict[str, str]:
-    """The unusable files of a log: the reason, by path.
+    """Return the unusable files of a partition directory: the reason, by path.
 
-    In: the directory of a partition. A directory that cannot be listed is the only entry.
+    If the directory cannot be listed, it is the only entry.
     """
     try:
         names = files.listdir(directory)
@@ -104,8 +104,10 @@ class LogVerification:
         pause: Callable[[], object] | None = None,
         limit_bytes: int = DEFAULT_LIMIT_BYTES,
     ) -> None:
-        """In: for a log of `__consumer_offsets`, what looks at its records; `pause` as for `LogReader`; the most
-        bytes that the records of a batch may unpack to.
+        """Create a verification.
+
+        `examine` checks the records of a log of `__consumer_offsets`. `pause` is that of `LogReader`. `limit_bytes`
+        bounds the uncompressed size of a batch.
         """
         self._files = files
         self._log = log

@@ -168,7 +168,7 @@ class Journal:
     any."""
 
     def __init__(self, files: Files, data_directory: str, file_bytes: int) -> None:
-        """Reads what a former process left. In: the size of a file; 0 for a journal that takes nothing.
+        """Read the journal of an earlier process. `file_bytes` is the size of a file; 0 disables the journal.
 
         Raises DamagedFile, OSError.
         """
@@ -194,9 +194,9 @@ class Journal:
     # Writing
 
     def write(self, entries: Sequence[JournalEntry]) -> bool:
-        """Puts what logs have appended on the disk; blocks. Out: whether a file is full and its logs to be settled.
+        """Write appended records durably; blocks. Return whether a file is full, so that its logs must be settled.
 
-        Raises JournalRefused, after which their segments have to be synced.
+        Raises JournalRefused; then the segments must be synced.
         """
         if self.is_off:
             raise JournalRefused(self.directory, "is switched off")

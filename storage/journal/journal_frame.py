@@ -90,7 +90,7 @@ def encode_entries(entries: Iterable[JournalEntry]) -> bytes:
 
 
 def encode_frame(head: FrameHead, entries: bytes) -> bytes:
-    """A frame, padded to whole blocks. In: its entries, encoded."""
+    """Return a frame with encoded entries, padded to complete blocks."""
     checked = _CHECKED_FIELDS.pack(len(entries), *head)
     start = _CHECKSUM_PREFIX.pack(MAGIC, crc32c(entries, crc32c(checked))) + checked
     return b"".join((start, entries, bytes(-(len(start) + len(entries)) % BLOCK_BYTES)))

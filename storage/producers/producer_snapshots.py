@@ -54,7 +54,7 @@ def format_snapshot_path(directory: str, offset: int) -> str:
 
 
 def find_snapshot_offsets(names: Iterable[str]) -> list[int]:
-    """The offsets of the snapshots in a directory, ascending. In: the names in it."""
+    """Return the offsets of the snapshots among the names of a directory, ascending."""
     return sorted(int(match[1]) for match in map(_NAME.fullmatch, names) if match is not None)
 
 

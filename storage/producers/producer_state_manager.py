@@ -56,7 +56,7 @@ class ProducerStateManager:
     )
 
     def __init__(self, log: PartitionLog, expiration_ms: int) -> None:
-        """In: after how long without a batch a producer is forgotten."""
+        """Create the state. A producer without a batch for `expiration_ms` is removed."""
         self._log = log
         self._files = ProducerFiles(log.files, log.directory)
         self._walked_from = self._next_offset = 0
@@ -249,9 +249,9 @@ class ProducerStateManager:
 
 
 def iterate_producer_batches(segment: LogSegment, position: int, from_offset: int) -> Iterator[StoredBatch]:
-    """Those that end at or after an offset, in order; checksums are not verified.
+    """Yield the batches that end at or after an offset, in order, without verified checksums.
 
-    In: a position at which a batch begins. Raises CorruptBatch with the position in the file.
+    `position` is the begin of a batch. Raises CorruptBatch with the position in the file.
     """
     chunk, chunk_position, size = b"", position, segment.size
     while position < size:

@@ -147,8 +147,11 @@ class TailScan:
         recovery_point: int,
         has_journal: bool,
     ) -> None:
-        """In: whether the journal has anything of the log; then compaction has left holes before the recovery point
-        only."""
+        """Create a recovery.
+
+        `has_journal`: the journal has entries of the log. Then only compaction leaves holes, and only before
+        the recovery point.
+        """
         self.files = files
         self.directory = directory
         self.segments = segments

@@ -106,8 +106,10 @@ class LogRepair:
         examine: RecordExaminer | None = None,
         drops_undecodable: bool = False,
     ) -> None:
-        """In: for a log of `__consumer_offsets`, what looks at its records; whether those go that it finds
-        something wrong with.
+        """Create a repair.
+
+        `examine` checks the records of a log of `__consumer_offsets`. `drops_undecodable` drops records with
+        a problem.
         """
         self._files = files
         self._log = log

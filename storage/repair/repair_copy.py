@@ -41,7 +41,7 @@ class RepairCopy:
     """A directory that takes repaired logs. `finish` writes its checkpoints."""
 
     def __init__(self, files: Files, target: str) -> None:
-        """In: an absolute path of a directory that `can_hold_copy`, or of nothing yet. Raises OSError."""
+        """Create a copy at an absolute path, which is new or which `can_hold_copy` accepts. Raises OSError."""
         files.mkdir(target, is_private=True)  # as a data directory that is made: it may hold credentials
         files.fsync_directory(os.path.dirname(target))
         for name in files.listdir(target):
@@ -100,10 +100,10 @@ class RepairCopy:
             return None
 
     def finish(self, log: LogListing, *, is_directory: bool) -> list[str]:
-        """Writes the checkpoints, and copies what lies beside the logs.
+        """Write the checkpoints, and copy the files beside the logs.
 
-        In: any of the logs; whether the whole data directory is copied. Out: a line on each file that makes no
-        sense, and on a journal, which were left out. Raises OSError.
+        `log` is any of the logs. `is_directory`: the whole data directory is copied. Return a line for each
+        file that was left out: invalid ones, and a journal. Raises OSError.
         """
         files = self._files
         left_out = self._skipped_files

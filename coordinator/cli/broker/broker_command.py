@@ -51,9 +51,11 @@ class BrokerContext:
 
 
 def broker_command(**attributes: Any) -> Callable[[Callable[..., int]], click.Command]:
-    """Makes a command of a function that takes a `BrokerContext` and its own parameters, and gives the exit code.
+    """Make a command from a function that takes a `BrokerContext` and its own parameters, and returns the
+    exit code.
 
-    In: what `click.command` takes."""
+    The arguments are those of `click.command`.
+    """
 
     def declare(run: Callable[..., int]) -> click.Command:
         @wraps(run)

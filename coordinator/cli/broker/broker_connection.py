@@ -47,8 +47,10 @@ class BrokerConnection:
         client_id: str = _CLIENT_ID,
         max_versions: Mapping[int, int] = _NO_MAX_VERSIONS,
     ) -> None:
-        """In: the address; the timeout of the connection and of each answer; TLS and the login; the client id of
-        all requests; the newest version to use of some APIs, by API key.
+        """Create a connection to a broker, without connecting.
+
+        `timeout_s` applies to connecting and to each response. `security` has TLS and the login. `client_id`
+        is that of all requests. `max_versions` has the newest version to use of some APIs, by API key.
         """
         self._client_id = client_id
         self._max_versions = max_versions
@@ -61,8 +63,10 @@ class BrokerConnection:
         self._versions: dict[int, range] = {}
 
     def send_request(self, request: Any, timeout_s: float | None = None) -> Any:
-        """Return the answer, in the newest version that both sides speak. In: a timeout for this answer in place of
-        the usual one. Raises ServerUnreachable; BrokerError where the login fails."""
+        """Return the response, in the newest version that both sides support.
+
+        `timeout_s` replaces the usual timeout. Raises ServerUnreachable; BrokerError if the login fails.
+        """
         try:
             opened = self._open() if self._socket is None else self._socket
             opened.settimeout(self._timeout_s if timeout_s is None else timeout_s)

@@ -86,7 +86,7 @@ def _prompt_password(path: str, user: str) -> str:
 
 
 def parse_client_security(text: str) -> ClientSecurity:
-    """In: the text of a file. Raises ValueError naming the property that makes no sense, and no secret."""
+    """Parse the text of a properties file. Raises ValueError with the invalid property, without secrets."""
     return parse_security_properties(parse_properties(text))
 
 

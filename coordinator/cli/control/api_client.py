@@ -105,8 +105,10 @@ class ApiClient:
     def open_stream(
         self, *path: str, query: Query, last_id: str | None, idle_timeout_s: float
     ) -> Iterator[Iterator[bytes]]:
-        """The bytes of a stream of events, as they come, until it ends or is silent for too long. In: the last
-        event that was seen. The stream is closed at the end of the body."""
+        """Yield the bytes of the event stream until it ends or is silent for `idle_timeout_s` seconds.
+
+        `last_id` is the id of the last known event. The stream is closed at the end of the body.
+        """
         more = {} if last_id is None else {"Last-Event-ID": last_id}
         response = self._open_response("GET", path, query, None, EVENTS, idle_timeout_s, more)
         try:

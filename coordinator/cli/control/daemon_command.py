@@ -63,9 +63,11 @@ class DaemonContext:
 def daemon_command(
     *, is_ended_by_interrupt: bool = False, **attributes: Any
 ) -> Callable[[Callable[..., int]], click.Command]:
-    """Makes a command of a function that takes a `DaemonContext` and its own parameters, and gives the exit code.
+    """Make a command from a function that takes a `DaemonContext` and its own parameters, and returns the
+    exit code.
 
-    In: what `click.command` takes; whether Ctrl-C is how it is meant to end, with exit code 0."""
+    The arguments are those of `click.command`. `is_ended_by_interrupt`: Ctrl-C is the normal end, with exit code 0.
+    """
 
     def declare(run: Callable[..., int]) -> click.Command:
         @wraps(run)
@@ -293,7 +295,7 @@ DURATION: Final = Duration()
 
 
 def parse_seconds(duration: str | None) -> float:
-    """How long that is. In: what `Duration` gave."""
+    """Return the seconds of a parsed `Duration`."""
     found = _DURATION.fullmatch(duration or "0s")
     assert found is not None
     return float(found[1]) * _UNITS_S[found[2]]

@@ -19,7 +19,7 @@ _SCHEMES: Final = ("http", "https")
 
 
 def parse_url(text: str) -> str:
-    """A URL without a slash at its end. In: a URL, or HOST:PORT. Raises ValueError with a sentence."""
+    """Return the URL of a text that is a URL or HOST:PORT, without a final slash. Raises ValueError."""
     url = text.strip()
     if "://" not in url:
         url = f"http://{url}"

@@ -48,8 +48,7 @@ def kind_style(kind: str) -> str:
 def format_event(
     kind: str, value: Mapping[str, Any], *, with_group: bool, is_aligned: bool
 ) -> list[tuple[str, str]]:
-    """Texts, each with its style. In: what the API says of an event; whether texts of several lines are to stand
-    below each other."""
+    """Return the parts of an event's line, each with its style. `is_aligned` aligns the parts of several lines."""
     number, name = f"#{_format_value(value.get('seq'))}", _format_value(kind)
     if is_aligned:
         number, name = number.ljust(_NUMBER_CELLS), name.ljust(_KIND_CELLS)

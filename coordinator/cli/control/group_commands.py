@@ -327,7 +327,8 @@ def _parse_topics(_: click.Context, __: click.Parameter, values: Iterable[str]) 
 
 
 def _parse_partitions(text: str) -> Iterator[str]:
-    """As the API has it: `orders`, or `orders-0` and `orders-1`. In: `orders`, or `orders:0,1`."""
+    """Return the names of `orders` or `orders:0,1` in the form of the API: `orders`, or `orders-0` and
+    `orders-1`."""
     topic, colon, numbers = text.partition(":")
     if not topic:
         raise click.BadParameter("the name of a topic is missing")

@@ -75,7 +75,7 @@ class _PartitionFailover:
     """A partition on its way."""
 
     def __init__(self, partition: GroupPartition, by: str | None, to: int | None) -> None:
-        """In: the broker that it comes to, None for the one where it is."""
+        """Create a failover. `to` is the new broker, or None for the current one."""
         self.partition = partition
         self.by = by
         self.to = to
@@ -132,9 +132,11 @@ class CoordinatorFailover:
         by: str | None = None,
         to: int | None = None,
     ) -> FailoverResult:
-        """Moves the partition of a group, and waits at most `settle_ms` for its members to be back. Whoever gives
-        up waiting changes nothing. In: the broker that it comes to, None for the one where it is. Raises Problem:
-        no-such-group, loading, bad-request, not-possible."""
+        """Move the partition of a group, and wait at most `settle_ms` for its members.
+
+        A cancelled call changes nothing. `to` is the new broker, or None for the current one. Raises Problem:
+        no-such-group, loading, bad-request, not-possible.
+        """
         self._check_local(self._server.runtime.find_partition(group_id))
         partition = self._group_client.find_partition(group_id)
         before = self._find_view(group_id)

@@ -60,7 +60,7 @@ class GroupOperations:
         removals: GroupRemovals,
         group_now: Callable[[str], Now],
     ) -> None:
-        """In: the time of a group."""
+        """Create the operations. `group_now` returns the time of a group."""
         self._server = server
         self._group_client = group_client
         self._connections = member_connections
@@ -169,8 +169,10 @@ class GroupOperations:
         )
 
     async def delete_group(self, group_id: str, by: str | None) -> None:
-        """Deletes a group without members, with its offsets, as DeleteGroups. In: who, in their own words. Raises
-        Problem (no-such-group; refused, with Kafka's error), too."""
+        """Delete a group without members and its offsets, as DeleteGroups does. `by` names the operator.
+
+        Raises Problem, also no-such-group, and refused with Kafka's error.
+        """
         request = DeleteGroupsRequest(groups_names=[group_id])
         with self._removals.attributed_to(group_id, "", by):
             response: DeleteGroupsResponse = await self._group_client.request(
@@ -246,8 +248,8 @@ def build_group_description(
     offsets_partition: int,
     members: list[MemberDescription] | None = None,
 ) -> GroupDescription:
-    """A group. In: what its connections tell; the topics as they are; the number of its offsets partition; its
-    members where they were described already."""
+    """Return the description of a group from its view, its connections, the current topics, the number of its
+    offsets partition, and its members if they are described already."""
     if members is None:
         reader = SubscriptionReader()
         members = [build_member_description(view, member, connections, reader) for member in view.members]
@@ -357,7 +359,7 @@ _MAX_NAMED_CLIENTS: Final = 10
 
 
 def refused_problem(error: ErrorCode, what: str, view: GroupView | None) -> Problem:
-    """In: Kafka's error; what did not come about, as the beginning of a sentence; the group as it is now."""
+    """Return the Problem of Kafka's error. `what` is the begin of a sentence; `view` is the group."""
     why = ""
     if view is not None and view.members:
         names = [printable(member.name.client_id) for member in view.members[:_MAX_NAMED_CLIENTS]]

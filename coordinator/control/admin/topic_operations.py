@@ -75,15 +75,13 @@ class TopicOperations:
     async def create_topic(
         self, name: str, partitions: int | None, configs: Mapping[str, str], by: str | None
     ) -> TopicDescription:
-        """Makes a topic. In: None for as many partitions as num.partitions says. Raises Problem (name-taken,
-        refused)."""
+        """Create a topic. `partitions` None means num.partitions. Raises Problem (name-taken, refused)."""
         [created] = await self._create([_build_topic(name, partitions, configs)])
         self._actions.record_action("topic", f"made {name} with {created.partitions} partitions", by=by)
         return created
 
     async def create_topics(self, partitions: Mapping[str, int]) -> None:
-        """Makes topics, for a broker that has just begun. In: partitions by topic. Raises Problem as
-        `create_topic`."""
+        """Create topics for a new broker, with partition counts by topic. Raises Problem as `create_topic`."""
         await self._create([_build_topic(name, number, {}) for name, number in partitions.items()])
 
     async def _create(self, wanted: list[CreatableTopic]) -> list[TopicDescription]:

@@ -199,7 +199,7 @@ class ClockRegistry:
         return time
 
     def freeze(self, group_id: str | None, time: GroupTime, process: Now | None = None) -> None:
-        """Holds a clock. In: the instant; now."""
+        """Freeze a clock at the time `time`; `process` is the current time."""
         process = process or self.process_now()
         if not time.is_frozen:
             for view in filter(None, map(self.find_group, self.list_governed(group_id))):
@@ -212,7 +212,7 @@ class ClockRegistry:
         self._shift_deadlines(self.list_governed(group_id), 0)
 
     def unfreeze(self, group_id: str | None, time: GroupTime, process: Now | None = None) -> None:
-        """Lets a clock go on from where it is. In: the instant; now."""
+        """Start a clock at the time `time`; `process` is the current time."""
         time.unfreeze(process or self.process_now())
         self._shift_deadlines(self.list_governed(group_id), 0)
 
@@ -240,9 +240,10 @@ class ClockRegistry:
                 times.keep_only_members(name, set())
 
     def close(self, ended_scope: str | None) -> None:
-        """Forgets every clock. Logs a warning where committed offsets outlive a clock that was ahead.
+        """Remove every clock. Log a warning if committed offsets outlive a clock that was ahead.
 
-        In: what ends, for that line; None where the offsets end with the clocks."""
+        `ended_scope` names the ended process or broker in that line. None: the offsets end with the clocks.
+        """
         self._reaper.stop()
         process = self.process_now()
         ahead_ms = {
