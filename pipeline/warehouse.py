@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from pipeline.directory import directory_at
+from pipeline.directory import directory_at, local_path
 from pipeline.errors import BadInput
 from pipeline.log_ends.snapshot import FILE as SNAPSHOT
 from pipeline.log_ends.snapshot import Snapshot
@@ -47,6 +47,8 @@ CHECKPOINT: Final = "_checkpoint"
 STAGING: Final = "_staging"
 SCRATCH: Final = "_scratch"
 FOLDS: Final = "_folds"
+BUILD_INFO_NAME: Final = "build_info"
+"""The gold table that a build publishes last."""
 EMPTY_BATCH: Final = 0
 """The batch of every silver table that only says what its columns are."""
 
@@ -75,6 +77,17 @@ class Warehouse:
             reason = "is no warehouse" if self.directory.exists("") else "does not exist"
             raise BadInput(f"{self.path('')}: {reason}: ingest a log first")
         self._properties()
+
+    def check_before_spark(self, *, needs_gold: bool = False) -> None:
+        """Raise BadInput for a local warehouse that a command cannot use: Spark takes seconds to start.
+
+        `needs_gold`: whether the command reads gold tables.
+        """
+        if local_path(self.root) is None:
+            return
+        self.check_version()
+        if needs_gold:
+            self._check_gold(BUILD_INFO_NAME)
 
     def create(self) -> None:
         """Makes an empty warehouse of a missing or empty directory; an existing one is checked.
@@ -149,8 +162,7 @@ class Warehouse:
     def gold(self, spark: SparkSession, name: str, ddl: str | None = None) -> DataFrame:
         """A gold table as it was last built; raises BadInput when it was not. Spark need not look for the columns
         where somebody knows them."""
-        if not self.directory.exists(name):
-            raise BadInput(f"{self.path(name)}: does not exist: build the tables first")
+        self._check_gold(name)
         reader = spark.read if ddl is None else spark.read.schema(ddl)
         return reader.parquet(self.path(name))
 
@@ -159,6 +171,10 @@ class Warehouse:
     def clear_scratch(self) -> None:
         """Removes what an interrupted build left; for one who knows that no other build is running."""
         self.directory.delete(SCRATCH)
+
+    def _check_gold(self, name: str) -> None:
+        if not self.directory.exists(name):
+            raise BadInput(f"{self.path(name)}: does not exist: build the tables first")
 
     def gold_file(self, name: str) -> str:
         """Return the place of the only file of a gold table, in a directory that exists then. A file that is

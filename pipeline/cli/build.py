@@ -77,9 +77,11 @@ def build(warehouse: str, log_dir: str | None, master: str | None, **options: An
 
     shown = Shown()
     settings = settings_of(log_dir, shown=shown, **options)
+    place = Warehouse(warehouse)
+    place.check_before_spark()
     with shown:
         spark = start(master, workload=of_build(warehouse, full=settings.full))
         try:
-            run(spark, Warehouse(warehouse), settings)
+            run(spark, place, settings)
         finally:
             spark.stop()

@@ -92,9 +92,11 @@ def report(warehouse: str, out: str, master: str | None, is_opened: bool, **opti
 
     selection = selection_of(**options)
     check_out(out)
+    place = Warehouse(warehouse)
+    place.check_before_spark(needs_gold=True)
     spark = start(master, workload=of_report(warehouse))
     try:
-        write_report(spark, Warehouse(warehouse), out, selection)
+        write_report(spark, place, out, selection)
     finally:
         spark.stop()
     told(out, is_opened=is_opened)

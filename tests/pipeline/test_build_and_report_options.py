@@ -40,3 +40,37 @@ def test_bad_input_is_named_in_a_line_with_exit_code_2(
     assert ended.value.code == 2
     assert named in capsys.readouterr().err.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "is_warehouse", "reason"),
+    [
+        ("build", False, "ingest a log first"),
+        ("report", False, "ingest a log first"),
+        ("report", True, "build the tables first"),
+    ],
+)
+def test_a_command_without_its_tables_ends_before_spark_starts(
+    command: str,
+    is_warehouse: bool,
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("pyspark")
+    from pipeline.warehouse import Warehouse
+
+    def refuse(*_: object, **__: object) -> None:
+        pytest.fail("Spark was started")
+
+    warehouse = Warehouse(str(tmp_path / "warehouse"))
+    if is_warehouse:
+        warehouse.create()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pipeline.session.start", refuse)
+    monkeypatch.setattr(sys, "argv", ["groupd-pipeline", command, "--warehouse", warehouse.root])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert reason in capsys.readouterr().err.splitlines()[-1]
