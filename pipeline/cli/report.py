@@ -68,11 +68,13 @@ def selection_of(
     return Selection(since=since, until=until, groups=group or None, n_groups=top, ledger=ledger)
 
 
-def told(out: str, *, is_opened: bool) -> None:
-    """Says where the report is, and shows it if that is asked for."""
+def announce_report(out: str, *, is_opened: bool) -> None:
+    """Print the path of the report on standard output, and show it in a browser or say how to."""
     path = os.path.abspath(out)
-    print(path)
-    if is_opened:
+    print(path, flush=True)
+    if not is_opened:
+        print(f"groupd-pipeline: open {Path(path).as_uri()} in a browser, or add --open", file=sys.stderr)
+    else:
         import webbrowser  # looks for every browser that there may be
 
         if not webbrowser.open(Path(path).as_uri()):
@@ -99,4 +101,4 @@ def report(warehouse: str, out: str, master: str | None, is_opened: bool, **opti
         write_report(spark, place, out, selection)
     finally:
         spark.stop()
-    told(out, is_opened=is_opened)
+    announce_report(out, is_opened=is_opened)

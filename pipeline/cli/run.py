@@ -7,7 +7,7 @@ import click
 from pipeline.cli.build import lag_options, settings_of
 from pipeline.cli.ingest import log_options
 from pipeline.cli.interruption import stop_on_interrupt
-from pipeline.cli.report import report_options, selection_of, told
+from pipeline.cli.report import announce_report, report_options, selection_of
 from pipeline.cli.shown import Shown
 from pipeline.cli.spark_command import SparkCommand
 from pipeline.progress import Step
@@ -64,4 +64,4 @@ def run(
             write_report(spark, place, out, selection)
         finally:
             spark.stop()
-    told(out, is_opened=is_opened)
+    announce_report(out, is_opened=is_opened)

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pipeline.build import Built
-from pipeline.cli.report import told
+from pipeline.cli.report import announce_report
 from pipeline.cli.shown import Shown, duration
 from pipeline.progress import Progress, Step
 from pipeline.session import driver_memory_mb
@@ -65,12 +65,15 @@ def test_a_report_is_opened_only_when_that_is_asked_for(
 
     monkeypatch.setattr(webbrowser, "open", browse)
     page = tmp_path / "a report.html"
-    told(str(page), is_opened=False)
+    announce_report(str(page), is_opened=False)
     assert opened == []
-    told(str(page), is_opened=True)
+    path, advice = capsys.readouterr()
+    assert path == f"{page}\n"
+    assert page.as_uri() in advice.splitlines()[-1]
+    announce_report(str(page), is_opened=True)
     assert opened == [page.as_uri()]
-    assert capsys.readouterr() == (f"{page}\n" * 2, "")
-    told(str(page), is_opened=True)
+    assert capsys.readouterr() == (f"{page}\n", "")
+    announce_report(str(page), is_opened=True)
     assert "browser" in capsys.readouterr().err
 
 
