@@ -26,8 +26,8 @@ LOGS_PER_TURN: Final = 500
 logs, and each owner may have responses to send. The turns are outside the run queue, since clients wait for their
 commits; the next sync starts after the last owner."""
 
-LOGS_PER_SYNC: Final = 2000
-"""How many logs one submission covers. Submitting prepares each log on the event loop, which takes 8 to 10 us; the
+LOGS_PER_SYNC: Final = 1000
+"""How many logs one submission covers. Submitting prepares each log on the event loop, in 8 to 40 us. The
 logs beyond wait for the next sync."""
 
 OnSynced = Callable[[PartitionLog, StorageError | None], None]
