@@ -52,7 +52,7 @@ def read_key_values(
 ) -> Iterator[KeyValueRun | StoredBatch]:
     """Yield the batches of `log.iterate_batches(from_offset)`, plain ones as runs.
 
-    `end_offset` must be the end of a batch. After a batch of a transaction there are no runs, because the
+    `end_offset` must be the end of a batch. Runs end at the first batch of a transaction, because the
     offsets of records matter from there on. Raises LogDamaged, OffsetOutOfRange.
     """
     if end_offset is None:

@@ -60,7 +60,7 @@ BATCHES_PER_STEP: Final = 4
 
 
 class LogToClean(NamedTuple):
-    """The dirty part of a log, and how many bytes it has beside the clean one."""
+    """The dirty part of a log, and the sizes of its dirty and clean parts in bytes."""
 
     first_dirty_offset: int
     end_offset: int
@@ -81,7 +81,7 @@ class LogToClean(NamedTuple):
 
 
 def find_log_to_clean(log: PartitionLog, cleaned_to: int, up_to: int, now_ms: int) -> LogToClean:
-    """Return whether and how to compact a log.
+    """Return the dirty part of a log.
 
     `cleaned_to` is the recorded offset below which it is clean, `up_to` the offset that consumers can read up
     to, and `now_ms` the wall clock. Raises LogDamaged, OSError.

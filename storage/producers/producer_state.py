@@ -75,7 +75,7 @@ class VerificationStateEntry:
     """A running verification of a transaction. Its holder may begin the transaction here after the
     coordinator agrees.
 
-    `adds_partition`: the coordinator was asked to add the partition (transaction version 2).
+    `adds_partition`: the coordinator adds the partition (transaction version 2).
     """
 
     __slots__ = ("adds_partition", "began_ms", "epoch", "lowest_sequence")

@@ -116,7 +116,7 @@ _COLUMNS: Final = (
 
 
 def print_acls(acls: Iterable[AclBinding], context: BrokerContext, empty_text: str) -> None:
-    """Print ACLs as a table or as JSON. A terminal gets `empty_text` if there are no ACLs."""
+    """Print ACLs as a table or as JSON. A terminal gets `empty_text` for an empty list."""
     found = list(acls)
     if context.is_json:
         print_json({"acls": [_list_fields(acl) for acl in found]}, context.output)

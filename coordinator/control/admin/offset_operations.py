@@ -63,7 +63,7 @@ def find_partition_ends(plane: DataPlane, topic: str, number: int) -> PartitionE
 async def find_offset_at_time(plane: DataPlane, topic: str, number: int, timestamp_ms: int) -> int | None:
     """Return the offset of the first record at or after a timestamp, as ListOffsets does.
 
-    Return None if there is none, or if the log is not on this broker. Raises Problem if the log cannot be read.
+    Return None without such a record, or if the log is not on this broker. Raises Problem for an unreadable log.
     """
     partition = plane.find_local_partition(topic, number)
     log = None if partition is None else partition.log

@@ -238,7 +238,7 @@ class ClockAdvance:
         if deadline.timer != REPORT:
             self._record_fired(deadline, capture.events)
         # Before the clock moves on, the records of the timer are durable, and listeners have reacted to its events
-        # with what they scheduled for the next iteration, such as a failover. So this is no checkpoint of a budget.
+        # by work for the next iteration, such as a failover. So a checkpoint of a budget is not enough.
         await self._group_client.request(view.group_id, ExtendSessions(view.group_id, (), 0), 0)
         await asyncio.sleep(0)
 

@@ -272,7 +272,7 @@ class MaxLagCondition(BaseCondition):
                     snapshot.labels.find_label(member.name)
                     for member in snapshot.owners.get((topic, number), [])
                 ]
-                whose = format_list(owners) if owners else "nobody's"
+                whose = format_list(owners) if owners else "without an owner"
                 counts = "" if has_commit else "; it has no commit and counts from its log start"
                 lags = (
                     "has an unknown log end offset"

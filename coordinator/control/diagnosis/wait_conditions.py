@@ -61,7 +61,7 @@ class RebalanceMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 @wire_name("Conditions")
 class GroupConditions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The conditions of a group, all of which must hold. Null, an empty list and an empty object are no condition.
+    """The conditions of a group, all of which must hold. Null, an empty list and an empty object mean no condition.
 
     - `state` is a state of classic or consumer groups (Dead: the group does not exist).
     - `members`: a member counts from its first completed rebalance.

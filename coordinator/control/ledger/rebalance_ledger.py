@@ -67,8 +67,6 @@ class RebalanceLedger:
         """Create the ledger.
 
         Args:
-            actions: The operator actions.
-            connections: The connections of members.
             count_partitions: Returns the number of partitions of a topic.
             group_now: Returns the time of a group.
             most_bytes: The maximum size of completed entries, bytes.

@@ -29,7 +29,7 @@ from protocol.messages.join_group import JoinGroupRequest
 from protocol.primitives import Malformed
 
 _WIDTH: Final = 100
-_TEMPLATE: Final = '''"""What happened in group {title}, from a recording of {inputs} inputs.
+_TEMPLATE: Final = '''"""Replays group {title}, from a recording of {inputs} inputs.
 
 {me_title} is a real consumer, groupd plays the others.
 """
@@ -41,11 +41,11 @@ from confluent_kafka import Consumer
 
 GROUP = {group!r}
 SHAPE = {shape}
-"""Why the group rebalanced: cause, whose doing it was, who was in it then, with which partitions."""
+"""The rebalances: the cause, the client that caused it, and the members with their partitions."""
 
 
 class RealConsumer:
-    """Put yours here: it subscribes, polls and is closed."""
+    """Replace it by your consumer, which subscribes, polls and closes."""
 
     def __init__(self, bootstrap: str) -> None:
         self._consumer = Consumer(
@@ -69,13 +69,13 @@ class RealConsumer:
         self._consumer.close()
 
     def close(self) -> None:
-        """It leaves the group. A second time changes nothing."""
+        """Leave the group. A second call changes nothing."""
         self._closing.set()
         self._thread.join()
 
 
 def shape_of(entry):
-    """What an entry of the ledger says, without ids and times."""
+    """Return the content of a ledger entry without ids and times."""
     members = {{one.client_id: dict(one.owned or {{}}) for one in entry.members if one.gone is None}}
     return entry.cause, entry.actor.client_id if entry.actor else None, members
 

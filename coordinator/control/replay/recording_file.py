@@ -218,7 +218,7 @@ class _Scrubber:
         self._bytes: dict[str, str] = {}
 
     def collect_replacements(self, value: Json, field: str) -> None:
-        """Find what is to be replaced in a value of a field."""
+        """Collect the texts to replace in a value of a field."""
         if isinstance(value, dict):
             for name, inner in value.items():
                 self.collect_replacements(inner, field if name.startswith("$") else name)

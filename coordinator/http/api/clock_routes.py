@@ -105,7 +105,7 @@ async def _remove_clock(control: ControlPlane, call: ApiCall) -> None:
 async def _advance_clock(control: ControlPlane, call: ApiCall) -> ClockAdvanceResult:
     body: AdvanceRequest = call.body
     by_ms = parse_duration_ms(body.by, "by")
-    silent = "" if body.silent is None else f" with {', '.join(body.silent) or 'nobody'} silent"
+    silent = "" if body.silent is None else f" with {', '.join(body.silent) or 'no member'} silent"
     return await control.clock_commands.advance_clock(
         _group_id(call),
         by_ms,
