@@ -267,8 +267,7 @@ def _through_spark(
         silver = warehouse(log).silver(spark, "commits")
         last = silver.groupBy(*PARTITION_OF_GROUP).agg(sf.max("log_offset").alias("log_offset"))
         places = sf.broadcast(last.select("log_partition", "log_offset"))
-        found = silver.join(places, places.columns, "left_semi").where(~sf.col("tombstone"))
-        frame = LATEST_OFFSETS.shape(found)
+        frame = LATEST_OFFSETS.shape(silver.join(places, places.columns, "left_semi").where("not tombstone"))
         return lambda: frame.write.format("noop").mode("overwrite").save()
 
     through: dict[str, Used] = {}

@@ -42,7 +42,7 @@ ERROR_MESSAGES = "protocol/error_messages.py"
 KAFKA_CLASS_NAMES = "protocol/messages/"
 """Parts of messages have Kafka's names, which repeat from message to message."""
 SHARED_CLASS_NAMES = {
-    "Connection", "Context", "Fault", "Finding", "Group", "Member", "Now", "Problem", "Settings",
+    "Connection", "Context", "Fault", "Finding", "Group", "Member", "Problem", "Settings",
     "Severity",
 }  # fmt: skip
 """Names that several classes of the product have: each is public in `groupd_client` or occurs in the pipeline. A
