@@ -89,7 +89,7 @@ REPRESENTATIVES: Final = (
         f"tests/docker/environments/test_measured_environments.py::test_the_image_replaces_kafka[{environment}]"
         for environment in ("kafka-ssl", "opentelemetry-demo", "zilla")
     ),
-    "tests/hostile/test_consumer_groups.py::test_a_member_that_never_gives_up_its_partitions_is_fenced",
+    "tests/hostile/test_consumer_groups.py::test_a_member_that_never_revokes_is_fenced",
     "tests/hostile/test_full_disk.py",
     "tests/http/page/test_page.py::test_a_button_does_what_the_same_curl_does",
     "tests/http/page/test_page.py::test_a_group_that_is_stuck_says_for_whom_it_waits",
