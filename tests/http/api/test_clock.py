@@ -55,7 +55,7 @@ async def test_a_clock_is_frozen_moved_and_removed(served: tuple[Server, Control
     assert await asked(control, "DELETE", path, group=GROUP) == (None, None)
     assert control.clocks.find_state(GROUP) is None
     assert [(act.kind, act.by) for act in acts] == [("clock", "me")] * 4
-    assert acts[1].what == "advance 45s with nobody silent"
+    assert acts[1].what.startswith("advance 45s")
 
 
 async def test_the_default_clock_has_the_same_calls(served: tuple[Server, ControlPlane]) -> None:
