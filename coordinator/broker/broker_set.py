@@ -1,8 +1,8 @@
 """The brokers of a server: one, or several in one process that share loop, data directory and machines.
 
-Each has listeners and a table of routes of its own; whom a request was sent to is told by the connection it came
-over. When a partition comes to another broker it is really given up and read again: whoever waits at the old one is
-told NOT_COORDINATOR, and the new one says COORDINATOR_LOAD_IN_PROGRESS until it was read.
+Each broker has its own listeners and routes; the connection of a request decides which broker answers it. A
+partition that moves to another broker is really released and reloaded: the old one answers waiting requests with
+NOT_COORDINATOR, and the new one answers with COORDINATOR_LOAD_IN_PROGRESS during the load.
 """
 
 import logging
@@ -39,9 +39,9 @@ class BrokerSet:
     def __init__(self, server: "Server") -> None:
         first, count = server.settings.config.node_id, server.settings.brokers
         self.listeners = {first + number: BrokerListeners() for number in range(count)}
-        """By node id; the first is the server's own."""
+        """Listeners by node id; the first are the server's own."""
         self.cluster: InProcessOwnership | None = None
-        """None where there is one broker."""
+        """Ownership among several brokers; None with a single one."""
         racks = parse_racks(server.settings.config.broker_rack, count)
         self.ownership: PartitionOwnership = (
             SingleBrokerOwnership(first, racks[0]) if server.cluster is None else server.cluster.ownership
@@ -57,14 +57,20 @@ class BrokerSet:
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """Where clients connect to, broker by broker."""
+        """Endpoints for clients, broker by broker."""
         return [endpoint for listeners in self.listeners.values() for endpoint in listeners.endpoints]
 
     # Listeners
 
     async def listen(self, bound: Mapping[str, Sequence[socket.socket]]) -> None:
-        """Opens those of all brokers. In: sockets of the only one that are bound already, by the listener's name.
-        Raises StartFailed."""
+        """Open the listeners of all brokers.
+
+        Args:
+            bound: Sockets of a single broker that are already bound, by listener name.
+
+        Raises:
+            StartFailed: A listener could not be opened.
+        """
         server = self._server
         configured = server.settings.listeners
         step = find_port_step(configured, len(self.listeners))
@@ -99,27 +105,27 @@ class BrokerSet:
         )
 
     def reload_listeners(self) -> None:
-        """Has all listeners read again what they show and trust."""
+        """Reload the certificates and trust stores of all listeners."""
         for listeners in self.listeners.values():
             listeners.request_reload()
 
     def close(self) -> None:
-        """Lets nobody in any more."""
+        """Stop accepting connections."""
         for listeners in self.listeners.values():
             listeners.close()
 
     def list_partitions(self, node_id: int) -> list[TopicPartition]:
-        """What a broker owns."""
+        """Return the partitions that a broker owns."""
         return [each for each in self._list_all_partitions() if self.ownership.owns(node_id, each)]
 
     def forget_topic(self, topic: str) -> None:
-        """A topic is gone."""
+        """Forget the ownership of a deleted topic."""
         if self.cluster is not None:
             self.cluster.forget_topic(topic)
 
     @property
     def owned_counts(self) -> dict[int, int]:
-        """How many partitions each broker owns, of those in this process; nothing where there is only one."""
+        """Number of partitions by owner in this process; empty for a single broker."""
         if self._server.cluster is not None:
             return self._server.cluster.owned_counts
         return (
@@ -130,7 +136,7 @@ class BrokerSet:
 
     @property
     def moves(self) -> dict[str, int]:
-        """How often partitions came to another owner, or lost their only one, by why."""
+        """Number of changes of owners, including losses without a new owner, by cause."""
         if self._server.cluster is not None:
             return self._server.cluster.moves
         return (
@@ -139,18 +145,19 @@ class BrokerSet:
 
     @property
     def etcd_metrics(self) -> EtcdMetrics | None:
-        """Of a cluster on etcd; None without one."""
+        """Metrics of a cluster on etcd; None without one."""
         return None if self._server.cluster is None else self._server.cluster.metrics
 
     async def collect_etcd_view(self) -> "EtcdView | None":
-        """What the engine of a cluster knows of it; None without one."""
+        """Return the current view of etcd; None without a cluster."""
         return None if self._server.cluster is None else await self._server.cluster.collect_view()
 
-    # Stopping and starting one
+    # Stop and start of brokers
 
     def stop_broker(self, node_id: int) -> None:
-        """Stops a broker in order: what it owns goes to others, what is answered leaves, its connections and ports
-        are closed. Raises ClusterOperationError."""
+        """Stop a broker: move its partitions to others, send the pending answers, and close its connections and
+        ports. Raises ClusterOperationError.
+        """
         cluster = self._require_in_process()
         cluster.stop_broker(node_id)
         self.listeners[node_id].stop()
@@ -158,7 +165,7 @@ class BrokerSet:
         _LOG.info("Broker %d is stopped", node_id)
 
     def start_broker(self, node_id: int) -> None:
-        """Starts it again. Raises ClusterOperationError, also where its ports cannot be had."""
+        """Start a stopped broker. Raises ClusterOperationError, also if its ports are in use."""
         cluster = self._require_in_process()
         if node_id in cluster.all_brokers and node_id not in cluster.brokers:
             try:
@@ -169,8 +176,10 @@ class BrokerSet:
         _LOG.info("Broker %d is started", node_id)
 
     def move_partition(self, partition: TopicPartition, to: int, hold_loading_s: float = 0) -> bool:
-        """Makes a broker the owner of a partition, in a cluster in some time; whether it was not. Raises
-        ClusterOperationError."""
+        """Make a broker the owner of a partition. Return whether it was not the owner before.
+
+        In a cluster on etcd this takes some time. Raises ClusterOperationError.
+        """
         if self._server.cluster is not None:
             return self._server.cluster.move_partition(partition, to, hold_loading_s)
         return self._require_in_process().move_partition(partition, to, hold_loading_s)
@@ -186,7 +195,7 @@ class BrokerSet:
             )
         return self.cluster
 
-    # Partitions that come and go
+    # Gained and lost partitions
 
     def _list_all_partitions(self) -> list[TopicPartition]:
         return [
@@ -194,7 +203,7 @@ class BrokerSet:
         ]
 
     def _find_replication_factor(self, topic: str) -> int:
-        """Coordinators may be anywhere. Records of a topic have one replica."""
+        """Return the replication factor: coordinators may be on any broker, records of a topic have one replica."""
         return len(self.listeners) if topic in COORDINATOR_TOPICS else 1
 
     def on_partition_lost(self, partition: TopicPartition, node_id: int, cause: MoveCause) -> None:

@@ -1,9 +1,8 @@
 """Observes the events of groups: counts them, writes their log lines, and passes them to listeners.
 
-One line for each event. At INFO a rebalance has a line for the member event that caused it, if any, lines
-about awaited members when it takes ten seconds and more, and a summary. Its steps follow at DEBUG, in Kafka's
-words so that they can be searched for. Heartbeats and commits, which every client sends all the time, have no
-line.
+Each event has one line. At INFO a rebalance has a line for the member event that caused it, if any, lines about
+awaited members when it takes ten seconds or more, and a summary. Its steps follow at DEBUG, in Kafka's words so
+that users can search for them. Heartbeats and commits, which every client sends all the time, have no line.
 Source: the log statements of Kafka's `GroupMetadataManager` and `GroupCoordinatorService`.
 """
 
@@ -79,15 +78,14 @@ from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("GroupCoordinator")
 
-_MAX_REASON: Final = 1000  # it holds names, and what a client says in 255 characters
+_MAX_REASON: Final = 1000  # room for names, and for a client's reason of 255 characters
 _MAX_LISTED: Final = 20
 Template = str | Callable[[Any], str]
-"""The text with names of fields in braces; or what makes the text of an event whose texts are printable."""
+"""The text with names of fields in braces, or a function that formats an event with printable strings."""
 UNLOGGED_EVENTS: Final = frozenset({OffsetsCommitted, OffsetsPending})
-"""What happens too often to be looked at twice."""
+"""Events that are too frequent for a line."""
 EventListener = Callable[[int, GroupEvent, int, Now], None]
-"""Takes the number of an offsets partition, what happened in a group of it, the number of that, and when (group
-time)."""
+"""Takes the number of an offsets partition, an event of one of its groups, the event's number and group time."""
 
 
 class GroupEventObserver:
@@ -95,11 +93,11 @@ class GroupEventObserver:
 
     def __init__(self, metrics: BrokerMetrics, line_limit: LogLineLimit) -> None:
         self.listeners: list[EventListener] = []
-        """Who is told of all but what every client does all the time: commits. One that fails harms nobody else."""
+        """Listeners for all events except commits. The failure of one does not affect the others."""
         self.group_now: GroupTimeSource | None = None
-        """What time it is for each group, where that is not what the engine says."""
+        """Returns the time of a group, if it differs from the engine's; None if it never does."""
         self.first_number = 0
-        """The number of the first event of the turn whose events are being told."""
+        """The number of the first event of the current turn."""
         self._metrics = metrics
         self._line_limit = line_limit
 
@@ -116,20 +114,19 @@ class GroupEventObserver:
                 self.notify_listeners(partition.number, event, number, now)
 
     def notify_listeners(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
-        """Tells whoever listens of an event, at a time of the engine."""
+        """Pass an event to the listeners. `now` is the engine's time."""
         group_now = now if self.group_now is None else self.group_now(event.group_id, now)
         for listener in tuple(self.listeners):
             try:
                 listener(partition, event, number, group_now)
-            except Exception as problem:  # noqa: BLE001 - it has happened, whoever cannot be told of it
+            except Exception as problem:  # noqa: BLE001 - a failing listener must not affect the group
                 name = getattr(listener, "__qualname__", repr(listener))
                 group_id = printable(event.group_id)
                 _LOG.error("%s failed at what happened in group %s", name, group_id, exc_info=problem)
 
 
 def log_event(partition: TopicPartition, event: GroupEvent, limit: LogLineLimit) -> None:
-    """Writes the line of what happened in a group of one partition. What a client may cause again and again has a
-    line only as often as `limit` admits."""
+    """Write the line of a group event. `limit` bounds the lines that a client could cause again and again."""
     found = _find_template(event)
     if found is None or not _LOG.isEnabledFor(found[0]):
         return
@@ -154,8 +151,14 @@ def _admit_event(event: GroupEvent, limit: LogLineLimit) -> int:
 def log_expiry(
     partition: CoordinatorPartition[Any], key: Hashable, outcome: Outcome, duration_ns: int
 ) -> None:
-    """Writes the line of one look for expired offsets, where it found any. In: the timer that fired, and what came
-    of it."""
+    """Write the line of one check for expired offsets, if it removed any.
+
+    Args:
+        partition: The offsets partition.
+        key: Key of the timer of the check.
+        outcome: Outcome of the check.
+        duration_ns: Duration of the check in nanoseconds.
+    """
     removed = sum(event.partitions for event in outcome.events if isinstance(event, OffsetsExpired))
     if removed:
         milliseconds = duration_ns // 1_000_000
@@ -165,7 +168,7 @@ def log_expiry(
 
 
 def format_event(event: GroupEvent) -> tuple[int, str] | None:
-    """Level and text of an event's line; None for one that has none."""
+    """Return level and text of an event's line; None if it has none."""
     found = _find_template(event)
     if found is None or _is_logged_as_fencing(event):
         return None
@@ -182,12 +185,12 @@ def _find_template(event: GroupEvent) -> tuple[int, Template] | None:
 
 
 def _is_logged_as_fencing(event: GroupEvent) -> bool:
-    """Whether the line of a MemberFenced has said it already."""
+    """Return whether a MemberFenced has already logged the same."""
     return isinstance(event, RequestRefused) and event.error is ErrorCode.FENCED_INSTANCE_ID
 
 
 def _escape_event(event: GroupEvent) -> GroupEvent:
-    """A copy that is fit for a line: texts that cannot end it, short names of all but the member it is about."""
+    """Return a copy for a log line: printable strings, and short names of all members but the subject."""
     values = {name: _escape_value(value, name) for name, value in asdict(event).items()}
     if event.member is not None:
         values["member"] = MemberName(*map(_escape_value, event.member))
@@ -195,7 +198,7 @@ def _escape_event(event: GroupEvent) -> GroupEvent:
 
 
 def _escape_value(value: Any, name: str = "") -> Any:
-    """A copy of a value of the field `name` that is fit for a line."""
+    """Return a copy of the value of field `name` for a log line."""
     if isinstance(value, MemberName):
         return printable_name(value)
     if isinstance(value, tuple):
@@ -419,4 +422,4 @@ GROUP_LINES: Final[Mapping[type[GroupEvent], tuple[int, Template] | None]] = {
         "Loaded {type} group {group_id} with {members} members (state {state}, generation {generation_id}).",
     ),
 }
-"""By the class of the event: level and text; None for what has no line."""
+"""Level and text by class of the event; None for no line."""

@@ -66,7 +66,7 @@ CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class Server:
-    """One daemon. Made in a running event loop; `open`, then `listen`, then `close`."""
+    """One daemon. Create it in a running event loop, then call `open`, `listen` and at last `close`."""
 
     def __init__(
         self,
@@ -78,11 +78,13 @@ class Server:
     ) -> None:
         """Create a server that is not open yet.
 
-        `threads` and `run_queue` are those of several servers in one process. The creator of shared threads closes
-        them. All servers on one event loop need one run queue: each queue resumes one worker in an iteration, so a
-        queue for each server would lengthen the iterations with the number of servers. `group_clock` is the time of
-        groups where it differs from that of the process. `cluster` is the cluster on etcd that this daemon belongs
-        to.
+        Args:
+            settings: Settings of the server.
+            threads: Threads shared by several servers in one process. Their creator closes them.
+            group_clock: Clock of the groups, if it differs from the process's clock.
+            cluster: The cluster on etcd that this daemon belongs to.
+            run_queue: Run queue of the event loop. All servers on one loop must share it: each queue resumes one
+                worker in an iteration, so a queue for each server would lengthen the iterations.
         """
         self.settings = settings
         self.cluster = cluster
@@ -93,10 +95,10 @@ class Server:
         self.group_events = GroupEventObserver(self.metrics, self.line_limit)
         self.arrival = clock.Arrival() if cluster is None else clock.WatchedArrival(cluster.check_session)
         self.disk_failures = OngoingFailures("LogManager")
-        """What the disk refuses: of the groups, and of what is written beside them."""
+        """Ongoing disk failures of group logs and of the files next to them."""
         self.group_clock = group_clock or ProcessClock(self.arrival)
         self.topic_listeners: list[Callable[[Sequence[TopicChange]], None]] = []
-        """Who is told when there are other topics, or partitions, than before."""
+        """Called with each batch of changes of topics or partitions."""
         self.connections = Connections(self.loop, create_connection_limits(settings.config))
         self.write_batcher = WriteBatcher(self.loop)
         self.run_queue = RunQueue(self.loop) if run_queue is None else run_queue
@@ -106,18 +108,18 @@ class Server:
         self.is_closing = False
         self.brokers = BrokerSet(self)
         self.listeners = self.brokers.listeners[settings.config.node_id]
-        """Those of the first broker, which mostly is the only one."""
+        """Listeners of the first broker, which usually is the only one."""
         self._periodic_jobs = PeriodicJobs(self.loop, self.run_queue, self.disk_failures)
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """Where clients connect to: one a listener, those of the first broker first."""
+        """Endpoints for clients: one for each listener, those of the first broker first."""
         return self.brokers.endpoints
 
     # Opening
 
     def open(self) -> None:
-        """Opens the data directory and the topics. Raises StartFailed."""
+        """Open the data directory and the topics. Raises StartFailed."""
         settings, config = self.settings, self.settings.config
         new = MetaProperties(
             settings.cluster_id or uuid_to_text(random_topic_id()),
@@ -195,7 +197,7 @@ class Server:
         self.routes = self.routes_by_broker[config.node_id]
 
     def _check_disk(self) -> None:
-        """What a start finds no room for tells that commits may find none either."""
+        """Make partitions try a write after their load if the start found too little disk space."""
         deferred_errors = self.data_plane.deferred_errors
         for error in deferred_errors:
             count = self.disk_failures.count_failure(error)
@@ -243,7 +245,7 @@ class Server:
         self.topic_images.refresh()
 
     def _create_routes(self) -> dict[int, Routes]:
-        """By node id."""
+        """Create the handlers and return the routes by node id."""
         self.topics = DataPlaneHandler(
             self.data_plane,
             DataPlaneServices(
@@ -265,8 +267,14 @@ class Server:
         return create_routes_by_broker(self, router, transaction_handlers)
 
     async def listen(self, bound: Mapping[str, Sequence[socket.socket]] = MappingProxyType({})) -> None:
-        """Opens the listeners and begins to read the groups. In: sockets that are bound already, by the listener's
-        name; they belong to the server then. Raises StartFailed."""
+        """Open the listeners and start to load the groups.
+
+        Args:
+            bound: Sockets that are already bound, by listener name. The server takes ownership of them.
+
+        Raises:
+            StartFailed: A listener could not be opened.
+        """
         await self.brokers.listen(bound)
         self._start_periodic_jobs()
         if self.settings.config.log_cleaner_enable:
@@ -295,14 +303,14 @@ class Server:
         if self.cluster is None:
             self.ready.set()
 
-    # What happens
+    # Events
 
     def _record_changes(self, changes: Sequence[TopicChange]) -> None:
         self.metrics.count_changes(changes)
         log_changes(changes, self.line_limit)
 
     def on_topics_changed(self, changes: Sequence[TopicChange]) -> None:
-        """Tells everybody what became of topics."""
+        """Record changes of topics, and pass them to groups, listeners and ownership."""
         self._record_changes(changes)
         send_group_configs(self.runtime, changes)
         if any(isinstance(change, StoresSet) for change in changes):
@@ -342,7 +350,7 @@ class Server:
             self._periodic_jobs.run_every(max(1, config.log_flush_interval_ms), self._sync_all)
 
     def logs(self) -> dict[TopicPartition, PartitionLog]:
-        """Every open log."""
+        """Return every open log."""
         return {**self.data_plane.list_logs(), **self.engine.list_open_logs()}
 
     def _write_checkpoints(self) -> None:
@@ -359,7 +367,7 @@ class Server:
     # Closing
 
     async def close(self) -> None:
-        """Stops accepting, answers what waits, writes everything, closes. Raises what the disk refused."""
+        """Stop accepting, answer pending requests, write all state, and close. Raises the disk's errors."""
         if self.is_closing:
             return
         self.is_closing = True
@@ -397,7 +405,7 @@ class Server:
         self.directory.close(self.logs(), failed)
 
     def _find_awaited_logs(self) -> set[PartitionLog]:
-        """The logs whose syncs are waited for at a stop: those that are open, and those that somebody waits for."""
+        """Return the logs that a stop waits for: the open ones, and the ones with waiting Produce requests."""
         return {*self.logs().values(), *self.topics.produce_purgatory.awaited_logs}
 
     def _close_threads(self) -> None:
@@ -411,7 +419,7 @@ class Server:
                 self.topics.stop_listening()
 
     def abandon(self) -> None:
-        """Lets go of everything at once, as a crash would; for a start that fails half-way."""
+        """Stop at once without writing anything, as in a crash or after a failed start."""
         self.brokers.close()
         self._periodic_jobs.stop()
         if self.cluster is not None:
@@ -427,8 +435,16 @@ class Server:
 
 
 def declare_topics(data_plane: DataPlane, topics: Iterable[tuple[str, int]]) -> list[TopicChange]:
-    """Makes topics, or lets them grow; what that changed. In: names, and how many partitions. Raises StartFailed,
-    StorageError, OSError."""
+    """Create topics, or add partitions to them, and return the changes.
+
+    Args:
+        data_plane: Topics of the server.
+        topics: Names and numbers of partitions.
+
+    Raises:
+        StartFailed: A declaration is invalid.
+        StorageError, OSError: The disk failed.
+    """
     changes: list[TopicChange] = []
     for name, partitions in topics:
         try:
@@ -441,7 +457,7 @@ def declare_topics(data_plane: DataPlane, topics: Iterable[tuple[str, int]]) -> 
 
 
 class PeriodicJobs:
-    """Work that is repeated at intervals. What the disk refuses is logged, and done at the next interval."""
+    """Work that repeats at intervals. A disk failure is logged, and the next interval repeats the work."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, run_queue: RunQueue, failures: OngoingFailures
@@ -467,8 +483,7 @@ class PeriodicJobs:
     def run_in_slices_every(
         self, interval_ms: int, work: Callable[[Budget], Coroutine[Any, Any, None]]
     ) -> None:
-        """Run a coroutine after each interval, in slices of time. One that takes longer than the interval has no
-        second one beside it."""
+        """Run a coroutine after each interval, in slices of time. Two runs of it never overlap."""
 
         def run() -> None:
             self._timers[work] = self._loop.call_later(interval_ms / 1000, run)

@@ -1,9 +1,9 @@
-"""The catalogue of a cluster: topics, configs of groups and blocks of producer ids, as keys that all daemons share.
+"""The catalogue of a cluster as keys that all daemons share: topics, configs of groups and blocks of producer ids.
 
-Every daemon has a mirror of the keys, which a watch keeps. It writes the difference between two of its own
-catalogues, never more: a topic that another daemon has made, and that this one has not taken up yet, is none of its
-business. Each key that changes is compared with what the mirror says of it, so of two daemons that change one topic
-at one time one has to look again: what both have changed is brought together (`shared_topic`).
+Every daemon has a mirror of the keys, which a watch updates. A daemon writes only the differences between two
+versions of its own catalogue, so it never touches a topic of another daemon that it has not adopted yet. Each
+changed key is compared with the revision of the mirror. So the second of two concurrent changes of a topic starts
+over and merges both (`shared_topic`).
 """
 
 import asyncio
@@ -43,53 +43,51 @@ PRODUCER_ID_BLOCK: Final = 1000
 _MAX_TRIES: Final = 60
 _RETRY_S: Final = 0.1
 _MAX_CHANGED: Final = 30
-"""Keys in a transaction, which has 128 operations at the most."""
+"""Maximum keys in a transaction, below etcd's default limit of 128 operations."""
 _MAX_REMOVED: Final = 15
-"""Topics removed in one transaction; each also deletes some ranges of keys."""
+"""Maximum topics removed in one transaction; each also deletes some ranges of keys."""
 _TOPIC_FIELDS: Final = ("topic_id", "partitions", "configs", "replication_factor")
 _MAX_CONFLICTS: Final = 10
-"""After so many changes of others in between, one of our own is given up."""
+"""Number of conflicts with changes of other daemons after which a write fails."""
 
 
 PlaceReplicas = Callable[[str, int, int], Sequence[Sequence[int]]]
-"""Which nodes may lead each partition of a new topic: its name, how many partitions and how many replicas."""
+"""Returns the replicas of each partition of a topic; takes its name, its partitions and its replication factor."""
 
 
 class CatalogueKeys:
-    """The mirror of the catalogue of a cluster, and its changes. All methods belong to the event loop's
-    thread."""
+    """The mirror of the catalogue of a cluster, and its changes. All methods belong to the event loop's thread."""
 
     def __init__(self, store: KeyValueStore, keys: ClusterKeys, replicas: PlaceReplicas) -> None:
-        """In: see `PlaceReplicas`; the first partitions of a topic that grows stay where they are."""
+        """Create an empty mirror. `replicas` places new partitions; existing partitions of a growing topic stay."""
         self.topics: dict[str, SharedTopic] = {}
-        """The mirror, by name."""
+        """Topics of the mirror, by name."""
         self.unreadable: set[str] = set()
-        """The names of topics with unreadable keys. A topic that this daemon knew before stays as it was."""
+        """Names of topics with unreadable keys. A topic that this daemon knew before keeps its state."""
         self._reader = KeyReader()
         self.group_configs: dict[str, Mapping[str, str]] = {}
         self.adopting: set[str] = set()
-        """Ids of topics that this daemon makes because another one has made them: they are never put here."""
+        """Ids of topics that this daemon creates after another one: it never writes them to the store."""
         self.cluster_entry: KeyEntry | None = None
-        """The key that the cluster was made with, where that is looked at."""
+        """The key of the cluster's identity; None without a check of it."""
         self._unguarded = store
         self._store: KeyValueStore = store
         self._keys = keys
         self._replicas = replicas
         self._written_at: dict[bytes, int] = {}
         self._baseline: dict[bytes, bytes] = {}
-        """What this daemon's own catalogue said when its disk last took it, without leaders."""
+        """This daemon's own catalogue at its last write to disk, without leaders."""
         self._deleted_while_reading: dict[bytes, int] = {}
-        """Keys that were deleted while some are read, and at which revision."""
+        """Keys that were deleted during a read, with the revision of the deletion."""
         self._reads = 0
-        """How many are under way."""
+        """Number of reads in progress."""
         self._read_revision = ABSENT
-        """The revision at which all was read last: what was written before and is not in the mirror is gone."""
+        """Revision of the last complete read: earlier keys that are not in the mirror are deleted."""
         self._is_reading = asyncio.Lock()
         self._is_writing = asyncio.Lock()
 
     async def read_cluster_entry(self) -> None:
-        """Reads what the cluster was made with: where the store has that no more, nothing is read or written from
-        now on. Raises KeyValueStoreError."""
+        """Read the cluster's identity, which guards all later reads and writes. Raises KeyValueStoreError."""
         page = await self._unguarded.read(ReadRange(self._keys.meta))
         if not page.entries:
             raise StoreUnavailable("etcd does not have what the cluster was made with")
@@ -98,17 +96,17 @@ class CatalogueKeys:
         self._store = GuardedKeyValueStore(self._unguarded, CreatedAt(entry.key, entry.created_at))
 
     async def _check_cluster(self) -> None:
-        """To be called before anything that was read is believed. Raises KeyValueStoreError."""
+        """Check the cluster's identity before the result of a read is used. Raises KeyValueStoreError."""
         if self.cluster_entry is None:
             return
         page = await self._store.read(ReadRange(self.cluster_entry.key))
         if [entry.value for entry in page.entries] != [self.cluster_entry.value]:
             raise StoreUnavailable("etcd does not have any more what the cluster was made with")
 
-    # The mirror
+    # Mirror
 
     async def read_all_keys(self) -> int:
-        """Reads all of it. Out: the revision from which on it is to be watched. Raises KeyValueStoreError."""
+        """Read the whole catalogue. Return the revision from which to watch it. Raises KeyValueStoreError."""
         async with self._is_reading:
             with self._reading():
                 entries: list[KeyEntry] = []
@@ -118,7 +116,7 @@ class CatalogueKeys:
                     entries += found
                 await self._check_cluster()
                 there = {entry.key for entry in entries}
-                # What was watched, or written here, since then is newer.
+                # Keys that were watched or written since that revision are newer.
                 for key in [key for key, at in self._written_at.items() if at <= revision]:
                     if key not in there:
                         self._forget(key, revision)
@@ -128,7 +126,7 @@ class CatalogueKeys:
         return revision + 1
 
     async def refresh_keys(self, keys: Iterable[bytes]) -> None:
-        """Reads some keys as they are now. Raises KeyValueStoreError."""
+        """Read the current values of some keys. Raises KeyValueStoreError."""
         with self._reading():
             pages = [(key, await self._store.read(ReadRange(key))) for key in keys]
             await self._check_cluster()
@@ -141,7 +139,7 @@ class CatalogueKeys:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """What is deleted until then is not there, whatever was read before."""
+        """Record deletions during a read, so that its result does not restore deleted keys."""
         self._reads += 1
         try:
             yield
@@ -151,25 +149,25 @@ class CatalogueKeys:
                 self._deleted_while_reading.clear()
 
     def _put_found(self, entry: KeyEntry) -> None:
-        """A key was there when it was read."""
+        """Put a key that a read has found, unless it was deleted meanwhile."""
         if self._deleted_while_reading.get(entry.key, ABSENT) < entry.written_at:
             self._put_newer(entry)
 
     async def refresh_topics(self, names: Iterable[str]) -> None:
-        """Reads topics of these names as they are now. Raises KeyValueStoreError."""
+        """Read the current state of topics by name. Raises KeyValueStoreError."""
         await self.refresh_keys([self._keys.topic(name) for name in names])
 
     def guard_topic(self, name: str) -> CreatedAt:
-        """Holds while the topic of that name is the one that the mirror has."""
+        """Return a comparison that holds while the store has the same topic of that name as the mirror."""
         return CreatedAt(self._keys.topic(name), self.topics[name].created_at)
 
     @property
     def ranges(self) -> list[tuple[bytes, bytes]]:
-        """Of the keys that are to be watched."""
+        """Ranges of the keys to watch."""
         return [self._keys.kind_range("topics"), self._keys.kind_range("group_configs")]
 
     def apply_changes(self, changes: KeyChanges) -> None:
-        """Takes what was watched; what is older than the mirror changes nothing."""
+        """Apply watched changes; changes older than the mirror have no effect."""
         for entry in changes.written:
             self._put_newer(entry)
         for key in changes.deleted:
@@ -185,7 +183,7 @@ class CatalogueKeys:
         if kind == "topics":
             topic = self._reader.parse_entry(entry, lambda entry: parse_topic(name, entry))
             if topic is None:
-                # Nothing is written over it: the revision of the mirror stays an older one.
+                # The mirror keeps its older revision, so that this daemon never overwrites the key.
                 self.unreadable.add(name)
                 return
             self.unreadable.discard(name)
@@ -198,7 +196,7 @@ class CatalogueKeys:
         self._written_at[entry.key] = entry.written_at
 
     def _forget(self, key: bytes, revision: int) -> None:
-        """A key was deleted at a revision."""
+        """Remove a key that was deleted at a revision."""
         if self._reads:
             self._deleted_while_reading[key] = revision
         self._written_at.pop(key, None)
@@ -218,8 +216,12 @@ class CatalogueKeys:
     def to_document(
         self, deleted: Sequence[Mapping[str, str]], kept: Sequence[Mapping[str, object]] = ()
     ) -> dict[str, object]:
-        """The mirror as the catalogue's file has it. In: topics of which directories may still lie there; the
-        entries in the file of topics with unreadable keys."""
+        """Return the mirror in the form of the catalogue's file.
+
+        Args:
+            deleted: Deleted topics that may still have directories.
+            kept: Entries of the file for topics with unreadable keys.
+        """
         return {
             "version": 1,
             "producer_ids_reserved": 0,
@@ -236,17 +238,19 @@ class CatalogueKeys:
             "groups": dict(self.group_configs),
         }
 
-    # Writing
+    # Writes
 
     def set_baseline(self, document: Mapping[str, Any]) -> None:
-        """The catalogue that this daemon has taken up, and that its disk has."""
+        """Set the catalogue that this daemon's disk has, as the baseline of the next write."""
         self._baseline = self._encode_document(document)
 
     async def write_document(self, document: Mapping[str, Any]) -> None:
-        """Has the cluster take what is different in this daemon's own catalogue since the one that it has taken up.
-        That is this one as soon as the disk has it (`set_baseline`): were it so before, a topic that the disk
-        refuses would be missed the next time, and be deleted for all. Raises ClusterChangeRefused, and then
-        nothing of a topic was changed that was refused."""
+        """Write the differences between the baseline and this daemon's own catalogue to the store.
+
+        The caller sets the baseline (`set_baseline`) once the disk has the document. With an earlier baseline, a
+        topic that the disk rejected would count as removed at the next write, and be deleted for all daemons.
+        Raises ClusterChangeRefused; no part of a rejected topic is written then.
+        """
         async with self._is_writing:
             values, before = self._encode_document(document), self._baseline
             changed = [key for key in values if values[key] != before.get(key)]
@@ -282,29 +286,32 @@ class CatalogueKeys:
                     self._forget(key, outcome.revision)
                 return
             if await self._is_done(entries, deleted):
-                # At which revision is not known.
+                # The revision of that write is unknown.
                 await self.refresh_keys(keys)
                 return
-            # Another broker has changed one of them: what both have changed is brought together.
+            # Another broker has changed one of the keys: the next attempt merges both changes.
             await self.refresh_keys(keys)
         raise ClusterChangeRefused("other brokers of the cluster keep changing the same")
 
     async def _guard_removals(self) -> WrittenAt:
-        """Holds until something is removed. What makes a key needs it: a try of that may land late, once more, when
-        the key that another one made is gone again."""
+        """Return a comparison that holds until the next removal.
+
+        A transaction that creates a key needs it: its late repetition could otherwise restore the key after another
+        daemon has removed it.
+        """
         key = self._keys.catalogue_removed
         page = await retry_unavailable(lambda: self._store.read(ReadRange(key)))
         return WrittenAt(key, page.entries[0].written_at if page.entries else ABSENT)
 
     def _is_own_entry(self, key: bytes) -> bool:
-        """Whether what is there is what this daemon means, and has removed: not another topic of that name."""
+        """Return whether the key still has the object that this daemon removed, and no other one of that name."""
         if key not in self._written_at:
             return False
         kind, name = self._parse_key(key)
         return kind != "topics" or self.topics[name].topic_id == json.loads(self._baseline[key])["topic_id"]
 
     def _find_remaining_value(self, key: bytes) -> bytes | None:
-        """What stays of a key that this daemon has removed: what others have set of a group."""
+        """Return the value of a removed key that keeps the group configs of other daemons; None to delete it."""
         kind, name = self._parse_key(key)
         if kind == "topics":
             return None
@@ -316,7 +323,7 @@ class CatalogueKeys:
         return self.topics[name].created_at if kind == "topics" and name in self.topics else ABSENT
 
     def _iterate_deletions(self, deleted: Sequence[bytes]) -> Iterator[Put | Delete]:
-        """With a topic goes all that the store has of its records: no append of an owner goes through any more."""
+        """Yield the deletions, for a replicated topic also of its records, so that an owner's append fails."""
         if deleted:
             yield Put(self._keys.catalogue_removed, deleted[-1])
         for key in deleted:
@@ -326,8 +333,9 @@ class CatalogueKeys:
                 yield from (Delete(*each) for each in self._keys.topic_ranges(name))
 
     def _merge_value(self, key: bytes, own_value: bytes) -> bytes | None:
-        """What a key is to be, with replicas; None where it is that already, or where it went while this daemon
-        took up what another one had made. Raises ClusterChangeRefused."""
+        """Return the new value of a key, including replicas. Return None if the key already has it, or if the topic
+        was deleted while this daemon adopted it. Raises ClusterChangeRefused.
+        """
         kind, name = self._parse_key(key)
         own = json.loads(own_value)
         before = json.loads(self._baseline[key]) if key in self._baseline else None
@@ -342,7 +350,7 @@ class CatalogueKeys:
         fields = merge_topic(name, before, own, shared_fields)
         if fields == shared_fields:
             return None
-        fields.pop("replication_factor", None)  # the key has the replicas
+        fields.pop("replication_factor", None)  # The key has the replicas instead.
         factor = own.get("replication_factor", 1)
         replicas = [] if topic is None else list(topic.replicas)
         replicas += self._replicas(name, fields["partitions"], factor)[len(replicas) :]
@@ -350,8 +358,7 @@ class CatalogueKeys:
         return encode_topic(fields, replicas, is_replicated)
 
     async def reassign_replicas(self, name: str, partition: int, replicas: Sequence[int]) -> None:
-        """Gives a partition of a topic whose records the store has other replicas. Raises
-        ClusterChangeRefused, KeyValueStoreError."""
+        """Change a replicated partition's replicas. Raises ClusterChangeRefused, KeyValueStoreError."""
         key = self._keys.topic(name)
         for _ in range(_MAX_CONFLICTS):
             topic = self.topics.get(name)
@@ -383,7 +390,7 @@ class CatalogueKeys:
             raise ClusterChangeRefused("etcd does not answer") from error
 
     async def _is_done(self, entries: Sequence[tuple[bytes, bytes]], deleted: Sequence[bytes]) -> bool:
-        """Whether a try that was not answered did it."""
+        """Return whether an unanswered attempt has succeeded."""
         for key, value in entries:
             page = await self._store.read(ReadRange(key))
             if not page.entries or page.entries[0].value != value:
@@ -406,8 +413,9 @@ class CatalogueKeys:
     # Producer ids
 
     async def reserve_producer_ids(self) -> int:
-        """A block of `PRODUCER_ID_BLOCK` ids that nobody else gets; the first of them. Raises
-        ClusterChangeRefused."""
+        """Reserve a block of `PRODUCER_ID_BLOCK` ids in the store and return the first one. Raises
+        ClusterChangeRefused.
+        """
         for _ in range(_MAX_TRIES):
             try:
                 page = await self._store.read(ReadRange(self._keys.producer_ids))
@@ -427,7 +435,7 @@ class CatalogueKeys:
 
 
 def _parse_configs(entry: KeyEntry) -> dict[str, str]:
-    """Raises UnreadableKey."""
+    """Return the configs of a group. Raises UnreadableKey."""
     configs = parse_object(entry.value)
     if not all(isinstance(value, str) for value in configs.values()):
         raise UnreadableKey("has a config that is not text")

@@ -1,19 +1,19 @@
-"""The session of a daemon: one lease, under which stands who it is and all that it owns.
+"""The session of a daemon: one lease, which carries its registration and the keys of all its partitions.
 
-The store ends the lease `ttl` after it last *received* a renewal. The daemon counts from the moment it *sent*
-the last one that was answered, and a tenth less. So it lets go before anybody else can own what it owned, unless
-its clock is a tenth slower than the store's. Nothing durable hangs on that (the token does), only how soon a
-stale daemon says so. The clock is given from outside, and has to count the time during which the machine was
-suspended.
+The store ends the lease `ttl` after it *received* the last renewal. The daemon counts from the moment it *sent* the
+last answered renewal, and uses only 90 % of the ttl. So it releases its partitions before another daemon can own
+them, unless its clock is more than a tenth slower than the store's. Durability does not depend on that but on the
+token; it only decides how soon a stale daemon stops. The caller provides the clock, which must include the time of
+a suspended machine.
 
-At its deadline the daemon lets go of everything, revokes the lease and begins anew. Revoking matters: a daemon
-that only forgets stays the owner, in the eyes of all, of what it does not serve.
+At its deadline the daemon releases everything, revokes the lease and starts over. Without the revocation all other
+daemons would still see it as the owner of partitions that it does not serve.
 
-It registers only where the store still has what the cluster was made with. One that has lost its data is empty:
-who owned something there would take nothing for all that there is, and lose its own copy for it.
+A daemon registers only if the store has the cluster's identity. A store that has lost its data is empty: a daemon
+would take that for the state of its partitions and discard its own copy.
 
-A second daemon with the same node id finds the key of the first, waits, and takes over when that session ends.
-Whether a key that is in the way is one's own, written by a try that was never answered, is told by its lease.
+A second daemon with the same node id finds the key of the first, waits, and takes over when that session ends. The
+lease of the key shows whether it comes from an unanswered attempt of this daemon itself.
 
     GRANTING -> REGISTERING -> LIVE -> REVOKING -> GRANTING
                                                 -> CLOSED      after `close`
@@ -41,11 +41,11 @@ from coordinator.cluster.key_value_store import (
 from coordinator.core.wire_name import wire_name
 
 RETRY_MS: Final = 100
-"""How long after a failed try the next one begins."""
+"""Delay after a failed attempt."""
 
 
 class SessionState(Enum):
-    """Where a session is in its life."""
+    """The life cycle of a session."""
 
     GRANTING = auto()
     REGISTERING = auto()
@@ -78,7 +78,7 @@ SessionAnswer = int | None | TransactionResult | KeyPage | KeyValueStoreError
 
 @wire_name("Began")
 class SessionBegan(NamedTuple):
-    """The daemon is registered: it may claim."""
+    """The daemon is registered and may claim partitions."""
 
     lease: int
     broker_epoch: int
@@ -86,7 +86,7 @@ class SessionBegan(NamedTuple):
 
 @wire_name("Ended")
 class SessionEnded(NamedTuple):
-    """The daemon owns nothing any more."""
+    """The daemon does not own any partitions now."""
 
     reason: str
 
@@ -100,34 +100,41 @@ class DuplicateNodeId(NamedTuple):
 
 @wire_name("ClusterGone")
 class ClusterGone(NamedTuple):
-    """The store does not have what the cluster was made with; the daemon waits, as long as that is so."""
+    """The store does not have the cluster's identity; the daemon waits for it."""
 
 
 SessionEvent = SessionBegan | SessionEnded | DuplicateNodeId | ClusterGone
 
 
 class ClusterSession:
-    """The session of one daemon. Times are milliseconds of one clock that never stands still."""
+    """The session of one daemon. All times are milliseconds of one clock, which never stops."""
 
     def __init__(
         self, keys: ClusterKeys, node_id: int, registration: bytes, ttl_ms: int, made: KeyEntry | None = None
     ) -> None:
-        """In: what stands under the key of the node, an incarnation among it; how long the store waits; the key
-        that the cluster was made with, None where nobody looks at that."""
+        """Create a session.
+
+        Args:
+            keys: Keys of the cluster in the store.
+            node_id: Id of this broker.
+            registration: Value of the broker's key, unique for each start of the daemon.
+            ttl_ms: Time until the store ends the session without a renewal.
+            made: The key of the cluster's identity, to be compared; None for no comparison.
+        """
         assert ttl_ms > 0, ttl_ms
         self._key = keys.broker(node_id)
         self._registration = registration
         self._cluster_entry = made
         self._is_cluster_there = False
-        """Whether it was since the lease was granted."""
+        """Whether the identity was there since the grant of the lease."""
         self._ttl_ms = ttl_ms
         self.state = SessionState.GRANTING
         self.lease = 0
         self.broker_epoch = 0
         self.deadline_ms = 0
-        """When the daemon must have let go, unless a renewal is answered before."""
+        """Time by which the daemon must release everything, unless a renewal is answered before."""
         self.next_at_ms = 0
-        """When `next_command` has something to do at the latest, if nothing is answered meanwhile."""
+        """Latest time of the next command, if no answer arrives before."""
         self._in_flight: SessionCommand | None = None
         self._sent_ms = 0
         self._is_closing = False
@@ -135,22 +142,22 @@ class ClusterSession:
         self._is_duplicate = False
 
     def is_live(self, now_ms: int) -> bool:
-        """Whether the daemon may believe that it owns what it owned."""
+        """Return whether the daemon may rely on its ownership."""
         return self.state is SessionState.LIVE and now_ms < self.deadline_ms
 
     def close(self, now_ms: int) -> list[SessionEvent]:
-        """Ends the session for good, as soon as the store takes it."""
+        """End the session for good, as soon as the store confirms it."""
         self._is_closing = True
         return self._end("closed", now_ms) if self.lease else self._finish_close()
 
     def advance_time(self, now_ms: int) -> list[SessionEvent]:
-        """To be called at the start of each turn: what the time has done."""
+        """End the session if its deadline has passed. Call it at the start of each turn."""
         if self.state in (SessionState.REGISTERING, SessionState.LIVE) and now_ms >= self.deadline_ms:
             return self._end("no renewal was answered in time", now_ms)
         return []
 
     def next_command(self, now_ms: int) -> SessionCommand | None:
-        """What to send now, after `advance_time`; None while something is in flight or nothing is due."""
+        """Return the command to send now, after `advance_time`; None while one is in flight or none is due."""
         if self._in_flight is not None or self.state is SessionState.CLOSED or now_ms < self.next_at_ms:
             return None
         self._in_flight = self._create_command(now_ms)
@@ -158,7 +165,7 @@ class ClusterSession:
         return self._in_flight
 
     def apply_answer(self, command: SessionCommand, answer: SessionAnswer, now_ms: int) -> list[SessionEvent]:
-        """What a command has come to. The answer to one that the session has given up says nothing."""
+        """Apply the answer to a command. The answer to an abandoned command has no effect."""
         if command is not self._in_flight:
             return []
         self._in_flight = None
@@ -181,7 +188,7 @@ class ClusterSession:
         elif isinstance(answer, TransactionResult):
             if answer.succeeded:
                 return self._begin(answer.revision)
-            self._is_duplicate = True  # until a look at the key says that it is our own
+            self._is_duplicate = True  # until a read of the key shows that it is our own
         elif isinstance(answer, KeyPage):
             is_own = isinstance(command, ReadRange) and command.key == self._key
             return (
@@ -210,7 +217,7 @@ class ClusterSession:
         self._renew_at_ms = self._sent_ms + self._ttl_ms // 3
 
     def _wait_for_renewal(self) -> None:
-        """Nothing is to do before the next renewal, where the daemon is registered."""
+        """Wait until the next renewal, if the daemon is registered."""
         if self.state is SessionState.LIVE:
             self.next_at_ms = self._renew_at_ms
 
@@ -231,7 +238,7 @@ class ClusterSession:
         self._is_duplicate = False
         if not page.entries:
             self._is_cluster_there = False
-            return []  # it went meanwhile, or the cluster did: try again
+            return []  # the key or the cluster is gone: try again
         entry = page.entries[0]
         if entry.lease == self.lease:
             return self._begin(entry.created_at)

@@ -1,8 +1,8 @@
-"""Several brokers in one process: a table in memory that says which of them owns what.
+"""Ownership of partitions among several brokers in one process, as a table in memory.
 
-Partitions are placed by a hash of their topic's name and their number, so that a start places them as the last one
-did. A partition that lost its owner goes to the next of its replicas that lives; it stays there when the first one
-is back, as in Kafka before leaders are rebalanced. What was moved is forgotten when the process ends.
+A hash of topic name and partition number places the partitions, so that every start places them alike. A partition
+that lost its owner goes to the next of its live replicas. It stays there when the first one is back, as in Kafka
+before the rebalance of leaders. Moves are lost when the process ends.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -18,11 +18,11 @@ from coordinator.cluster.partition_ownership import (
 from storage.topic_partition import TopicPartition
 
 OnPartitionMoved = Callable[[TopicPartition, int | None, int | None, MoveCause], None]
-"""Takes a partition, its owner before and after, and why."""
+"""Takes a partition, its owners before and after, and the cause."""
 
 
 class ClusterOperationError(Exception):
-    """What was asked for cannot be: the text says why."""
+    """An operation is not possible; the text has the reason."""
 
 
 class InProcessOwnership:
@@ -41,17 +41,17 @@ class InProcessOwnership:
 
         Args:
             node_ids: The ids of the brokers, at least two.
-            partitions: Returns all partitions that exist.
-            replication_factor: Returns how many replicas each partition of a topic has.
+            partitions: Returns all existing partitions.
+            replication_factor: Returns the number of replicas of a topic's partitions.
             brokers: Opens and releases partitions.
         """
         assert len(node_ids) > 1
         self.all_brokers = {node_id: BrokerInfo(node_id) for node_id in node_ids}
-        """All brokers, also those that are stopped."""
+        """All brokers, including stopped ones."""
         self.moves: dict[MoveCause, int] = dict.fromkeys(MoveCause, 0)
-        """How often a partition came to another owner, or lost its only one, by why."""
+        """Number of changes of owners, including losses without a new owner, by cause."""
         self.listeners: list[OnPartitionMoved] = []
-        """Who is told when that has happened."""
+        """Called after each change of an owner."""
         self._node_ids = tuple(node_ids)
         self._live = dict(self.all_brokers)
         self._partitions = partitions
@@ -61,29 +61,29 @@ class InProcessOwnership:
         """Replicas of partitions that were assigned, moved or reassigned."""
         self._reassigning: dict[TopicPartition, Reassignment] = {}
         self._owners: dict[TopicPartition, int] = {}
-        """Owners that are another than the first replica that lives."""
+        """Owners that are not the first live replica."""
 
     @property
     def brokers(self) -> Mapping[int, BrokerInfo]:
-        """Those that live."""
+        """Live brokers."""
         return self._live
 
     @property
     def registered(self) -> Container[int]:
-        """Those that live and those that are stopped."""
+        """Live and stopped brokers."""
         return self.all_brokers
 
     @property
     def reassigning(self) -> Mapping[TopicPartition, Reassignment]:
-        """What waits for a broker that is stopped."""
+        """Reassignments that wait for a stopped broker."""
         return self._reassigning
 
     def max_replicas(self, topic: str) -> int:
-        """One of records, one at each broker of coordinators."""
+        """Return 1 for a topic with records, the number of brokers for a coordinator topic."""
         return min(self._replication_factor(topic), len(self._node_ids))
 
     def find_replicas(self, partition: TopicPartition) -> Sequence[int]:
-        """As they were assigned, or else were placed."""
+        """Return the assigned replicas, or else the placed ones."""
         assigned = self._assigned.get(partition)
         if assigned is not None:
             return assigned
@@ -93,22 +93,22 @@ class InProcessOwnership:
         return tuple(ids[(first + number) % len(ids)] for number in range(count))
 
     def find_owner(self, partition: TopicPartition) -> int | None:
-        """One of the replicas, if one lives."""
+        """Return the owner, which is a live replica; None without one."""
         owner = self._owners.get(partition)
         if owner is not None:
             return owner
         return next((node_id for node_id in self.find_replicas(partition) if node_id in self._live), None)
 
     def owns(self, node_id: int, partition: TopicPartition) -> bool:
-        """Whether it is that one."""
+        """Return whether the broker `node_id` owns a partition."""
         return self.find_owner(partition) == node_id
 
     def is_remote(self, _: TopicPartition) -> bool:
-        """All are here."""
+        """Return False: all brokers are in this process."""
         return False
 
     def list_owned(self) -> dict[int, list[TopicPartition]]:
-        """All partitions by owner, those of brokers that live."""
+        """Return all partitions by owner, for every live broker."""
         owned: dict[int, list[TopicPartition]] = {node_id: [] for node_id in self._live}
         for partition in self._partitions():
             owner = self.find_owner(partition)
@@ -117,31 +117,34 @@ class InProcessOwnership:
         return owned
 
     def leader_epoch(self, _: TopicPartition) -> int:
-        """Not known while its log is not open."""
+        """Return 0: the epoch is unknown while the log is closed."""
         return 0
 
     def assign_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
-        """It has its only replica there."""
+        """Assign the only replica of a partition."""
         assert len(replicas) == 1, replicas
         assert replicas[0] in self.all_brokers, replicas
         self._assigned[partition] = tuple(replicas)
 
     def unassign_replicas(self, partition: TopicPartition) -> None:
-        """It is placed as if it was never assigned."""
+        """Remove an assignment, so that the partition is placed by its hash."""
         self._assigned.pop(partition, None)
 
     def forget_topic(self, topic: str) -> None:
-        """A topic is gone: one of that name is placed anew."""
+        """Forget a deleted topic, so that a new one of that name is placed by its hash."""
         tables: tuple[dict[TopicPartition, Any], ...] = self._owners, self._assigned, self._reassigning
         for table in tables:
             for partition in [each for each in table if each.topic == topic]:
                 del table[partition]
 
-    # Changing
+    # Changes
 
     def move_partition(self, partition: TopicPartition, to: int, hold_loading_s: float = 0) -> bool:
-        """Makes a broker the owner of a partition; whether it was not. A replica comes with it, in the place
-        of the owner's, and what is in progress is cancelled. Raises ClusterOperationError."""
+        """Make a broker the owner of a partition. Return whether it was not the owner before.
+
+        A broker without a replica takes the owner's. A reassignment in progress is
+        cancelled. Raises ClusterOperationError if the broker is stopped or unknown.
+        """
         if to not in self._live:
             raise ClusterOperationError(
                 f"broker {to} is stopped" if to in self.all_brokers else f"there is no broker {to}"
@@ -158,7 +161,7 @@ class InProcessOwnership:
         return self._set_owner(partition, before, to, MoveCause.MOVED, hold_loading_s)
 
     def reassign_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
-        """At once unless a broker that is new to the partition is stopped, or all of them are."""
+        """Reassign a partition, at once unless an added replica or all target replicas are stopped."""
         assert 0 < len(set(replicas)) == len(replicas) <= self.max_replicas(partition.topic), replicas
         assert all(each in self.all_brokers for each in replicas), replicas
         before, current = self.find_owner(partition), self.find_replicas(partition)
@@ -169,20 +172,20 @@ class InProcessOwnership:
         self._try_finish_reassignment(partition, before)
 
     def cancel_reassignment(self, partition: TopicPartition) -> None:
-        """If its owner is one that was to be added, the first of the others that lives becomes the owner."""
+        """Cancel a reassignment. If the owner was an added replica, the first live one of the others takes over."""
         before = self.find_owner(partition)
         origin = self._reassigning.pop(partition).origin
         self._assigned[partition] = origin
         self._ensure_owner_is_replica(partition, before)
 
     def elect_preferred(self, partition: TopicPartition) -> None:
-        """Moves it there, if it is not."""
+        """Make the preferred replica the owner, if it is not."""
         preferred = self.find_replicas(partition)[0]
         assert preferred in self._live, preferred
         self._set_owner(partition, self.find_owner(partition), preferred, MoveCause.ELECTED)
 
     def stop_broker(self, node_id: int) -> None:
-        """A broker is no more: what it owns goes to other replicas that live. Raises ClusterOperationError."""
+        """Stop a broker and move its partitions to other live replicas. Raises ClusterOperationError."""
         if node_id not in self.all_brokers:
             raise ClusterOperationError(f"there is no broker {node_id}")
         if node_id not in self._live:
@@ -199,7 +202,7 @@ class InProcessOwnership:
             self._notify_moved(partition, node_id, owner, MoveCause.BROKER_STOPPED)
 
     def start_broker(self, node_id: int) -> None:
-        """A broker is back: what nobody owns and it has a replica of is its own. Raises ClusterOperationError."""
+        """Start a stopped broker, which then owns its partitions without an owner. Raises ClusterOperationError."""
         if node_id not in self.all_brokers:
             raise ClusterOperationError(f"there is no broker {node_id}")
         if node_id in self._live:
@@ -217,10 +220,10 @@ class InProcessOwnership:
             if partition in self._reassigning:
                 self._try_finish_reassignment(partition, self.find_owner(partition))
 
-    # What is the same for all
+    # Common steps
 
     def _try_finish_reassignment(self, partition: TopicPartition, before: int | None) -> None:
-        """Ends a reassignment if it can; its owner is one of its replicas in any case. In: the owner until now."""
+        """Complete a reassignment if possible. One of its replicas takes over from `before`, the previous owner."""
         reassignment = self._reassigning[partition]
         if reassignment.can_end(self._live):
             del self._reassigning[partition]

@@ -19,23 +19,28 @@ from storage.topic_partition import TopicPartition
 
 
 class BrokerInfo(Struct):
-    """`ports` are those that clients are told, by the name of the listener; they are known once it listens."""
+    """A broker of the cluster. `ports` are the advertised ports by listener name, known once the broker listens."""
 
     node_id: int
     ports: dict[str, int] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)
-    """What clients are told, by the name of the listener, where that is another host than this one."""
+    """Advertised hosts by listener name, where they differ from the host of this process."""
 
     rack: str | None = None
     lease: int = 0
-    """Of its session with the store of a cluster, if it has one."""
+    """Lease of the broker's session in the cluster's store; 0 without a store."""
     epoch: int = 0
-    """At which revision of that store it registered."""
+    """Revision of the store at which the broker registered."""
 
     def node_for_client(self, node: Node) -> Node:
-        """This broker as a client of another one should know it: on the same host, unless it is known to be on
-        another one, by the listener of the same name; port -1 where it has none. In: the other one, as the client
-        knows it."""
+        """Return the address of this broker for a client that is connected to another broker.
+
+        The host is the one of `node`, unless this broker advertises its own hosts. The port is the one of the
+        listener with the same name; -1 if this broker has no such listener.
+
+        Args:
+            node: The connected broker, as the client knows it.
+        """
         if node.node_id == self.node_id:
             return node if self.rack is None else node._replace(rack=self.rack)
         if self.hosts:
@@ -45,15 +50,15 @@ class BrokerInfo(Struct):
 
 
 class ClusterChangeRefused(OSError):
-    """Another broker has changed the same, or the store cannot be asked."""
+    """Another broker made a conflicting change, or the store is unavailable."""
 
 
 class ClusterTopicExists(ClusterChangeRefused):
-    """Another broker has just made a topic of that name."""
+    """Another broker has just created a topic of that name."""
 
 
 class Reassignment(Struct, frozen=True):
-    """`replicas` are those that stay, those that are added and, at the end, those that are removed."""
+    """A reassignment in progress. `replicas` has the kept, the added and at last the removed replicas."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -61,28 +66,28 @@ class Reassignment(Struct, frozen=True):
 
     @classmethod
     def between(cls, current: Sequence[int], target: Sequence[int]) -> "Reassignment":
-        """From one set of replicas to another, both in order of preference."""
+        """Create the reassignment from current to target replicas, both in order of preference."""
         adding = tuple(each for each in target if each not in current)
         removing = tuple(each for each in current if each not in target)
         return cls((*target, *removing), adding, removing)
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas at the end."""
+        """Replicas after completion."""
         return tuple(each for each in self.replicas if each not in self.removing)
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas where it is cancelled."""
+        """Replicas after a cancellation."""
         return tuple(each for each in self.replicas if each not in self.adding)
 
     def can_end(self, live: Container[int]) -> bool:
-        """Whether nobody has to be waited for."""
+        """Return whether all added replicas and at least one target replica are live."""
         return all(each in live for each in self.adding) and any(each in live for each in self.target)
 
 
 class MoveCause(StrEnum):
-    """Why a partition has another owner than before, or none, or one again."""
+    """Why the owner of a partition changed, including the loss of an owner and its return."""
 
     MOVED = "moved"
     BROKER_STOPPED = "broker-stopped"
@@ -92,79 +97,89 @@ class MoveCause(StrEnum):
 
 
 class PartitionMoveListener(Protocol):
-    """The brokers of a process, when a partition changes its owner. Called at once, in this order."""
+    """Interface of the brokers of a process for changes of ownership. Called synchronously, in this order."""
 
     def on_partition_lost(self, partition: TopicPartition, node_id: int, cause: MoveCause) -> None:
-        """Handle that a broker does not own a partition any more."""
+        """Handle the end of a broker's ownership of a partition."""
 
     def on_partition_gained(
         self, partition: TopicPartition, node_id: int, cause: MoveCause, hold_loading_s: float
     ) -> None:
-        """Handle that a broker owns a partition, which is to be loading for so many seconds at least."""
+        """Handle that a broker owns a partition. The partition is loading for at least `hold_loading_s` seconds."""
 
 
 class PartitionOwnership(Protocol):
-    """Which broker owns which partition, for those who answer requests. All methods belong to the event
-    loop's thread."""
+    """Ownership of partitions, as request handlers query it. All methods belong to the event loop's thread."""
 
     @property
     def single_broker_id(self) -> int | None:
-        """The broker that owns everything, always; None where there are several. Who asks for each partition of an
-        answer need not ask about each then."""
+        """The only broker, which owns all partitions; None with several brokers. It saves handlers a query for each
+        partition.
+        """
 
     @property
     def brokers(self) -> Mapping[int, BrokerInfo]:
-        """Those that live, by id, in order."""
+        """Live brokers by id, in ascending order."""
 
     def find_owner(self, partition: TopicPartition) -> int | None:
-        """The broker that owns a partition; None while there is none."""
+        """Return the broker that owns a partition; None if it has no owner."""
 
     def owns(self, node_id: int, partition: TopicPartition) -> bool:
-        """Whether it is that broker."""
+        """Return whether the broker `node_id` owns a partition."""
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """That of a partition whose log is not open here, as far as is known; 0 where nothing is."""
+        """Return the leader epoch of a partition without an open log here; 0 if unknown."""
 
     def assign_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
-        """Says which brokers are to own a partition that is about to be made, the first one first, in the place of
-        those that would."""
+        """Set the replicas of a partition that is about to be created, in order of preference, instead of the
+        default ones.
+        """
 
     def unassign_replicas(self, partition: TopicPartition) -> None:
-        """Takes an assignment back: the partition was not made."""
+        """Remove the replicas of a partition after its creation failed."""
 
     def find_replicas(self, partition: TopicPartition) -> Sequence[int]:
-        """The brokers that may own a partition, the one that was meant to first. Some may be stopped."""
+        """Return the replicas of a partition, the preferred one first. Some may be stopped."""
 
     def is_remote(self, partition: TopicPartition) -> bool:
-        """Whether another process owns it: that its log is not open here says nothing."""
+        """Return whether another process owns a partition, so that its log is never open here."""
 
-    # What administrators ask for over Kafka's protocol
+    # Reassignments and elections by administrators
 
     @property
     def registered(self) -> Container[int]:
-        """The ids of all brokers, also those that are stopped."""
+        """Ids of all registered brokers, including stopped ones."""
 
     @property
     def reassigning(self) -> Mapping[TopicPartition, Reassignment]:
-        """What is in progress."""
+        """Reassignments in progress."""
 
     def max_replicas(self, topic: str) -> int:
-        """How many replicas a partition of a topic may have; of one that is not there, if it is made."""
+        """Return the maximum replication factor of a topic, which need not exist yet."""
 
     def reassign_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
-        """Gives a partition other replicas, in the place of what is in progress: at once, or when all live that it
-        has not had. Its owner stays the owner if it is one of them. In: brokers that are registered, each once, no
-        more than it may have. Raises ApiError where records would have to be copied."""
+        """Give a partition other replicas. This replaces a reassignment in progress.
+
+        It completes at once if all added replicas are live, otherwise when they are. The owner stays if it is
+        one of the new replicas.
+
+        Args:
+            partition: The partition.
+            replicas: Registered brokers in order of preference, each once, at most `max_replicas`.
+
+        Raises:
+            ApiError: The change would have to copy records.
+        """
 
     def cancel_reassignment(self, partition: TopicPartition) -> None:
-        """Leaves a partition that is being reassigned the replicas that it had."""
+        """Cancel the reassignment of a partition and restore its original replicas."""
 
     def elect_preferred(self, partition: TopicPartition) -> None:
-        """Makes the first of a partition's replicas, which lives, its owner."""
+        """Make the preferred replica of a partition, which must be live, its owner."""
 
 
 class SingleBrokerOwnership:
-    """The `PartitionOwnership` of a single broker, which owns everything."""
+    """The `PartitionOwnership` of a single broker, which owns all partitions."""
 
     def __init__(self, node_id: int, rack: str | None = None) -> None:
         self.single_broker_id = node_id
@@ -173,15 +188,15 @@ class SingleBrokerOwnership:
 
     @property
     def brokers(self) -> Mapping[int, BrokerInfo]:
-        """This one."""
+        """This broker only."""
         return self._brokers
 
     def find_owner(self, _: TopicPartition) -> int | None:
-        """This one, of everything."""
+        """Return this broker."""
         return self.single_broker_id
 
     def owns(self, _: int, __: TopicPartition) -> bool:
-        """Whoever is asked is this one."""
+        """Return True: this broker is the only one."""
         return True
 
     def leader_epoch(self, _: TopicPartition) -> int:

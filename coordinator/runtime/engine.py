@@ -1,7 +1,7 @@
 """Runs machines of several kinds side by side: one runtime for each internal topic.
 
-What the kinds share is here: the numbers of waiters and events, who observes, the thread that opens logs, the clock
-of groups, the syncing of logs, and messages from one machine to another.
+The runtimes share the numbers of waiters and events, the observers, the thread that opens logs, the clock of
+groups, the flusher, and the delivery of messages between machines.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ Receiver = Callable[[str, object], None]
 
 
 class Engine:
-    """All methods belong to the event loop's thread."""
+    """The runtimes of a process. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -41,11 +41,19 @@ class Engine:
         failures: OngoingFailures,
         on_loaded: Callable[[], None],
     ) -> None:
-        """In: who syncs and opens logs; the file system that they are in; who counts what that refuses; what to
-        call once, when every partition that was taken at the start was read, or the reading has failed (for good,
-        or to be tried again)."""
+        """Create an engine without topics.
+
+        Args:
+            loop: The event loop.
+            threads: Threads that sync and open logs.
+            files: File system of the logs.
+            group_clock: Clock of the groups.
+            failures: Ongoing failures of the disk.
+            on_loaded: Called once, when every partition that was opened at the start is loaded or its load has
+                failed (for good, or until the next attempt).
+        """
         self.runtimes: dict[str, Runtime[Any]] = {}
-        """By topic."""
+        """Runtimes by topic."""
         self.is_loaded = False
         self._receivers: dict[str, Receiver] = {}
         self._on_loaded = on_loaded
@@ -56,32 +64,32 @@ class Engine:
 
     @property
     def observers(self) -> list[Observer]:
-        """Who is told what happens in machines."""
+        """Observers of the events of all machines."""
         return self._engine_context.observers
 
     def find_write_failure(self) -> str | None:
-        """Why the disk does not take the records of some partition; None while it takes all."""
+        """Return why the disk rejects the records of some partition; None while it accepts all."""
         return next(
             filter(None, (runtime.lifecycle.find_write_failure() for runtime in self.runtimes.values())), None
         )
 
     @property
     def workers(self) -> dict[str, Callable[[Any], Awaitable[object]]]:
-        """Who does the work that machines ask for, by name."""
+        """Workers for delegated work, by name."""
         return self._engine_context.workers
 
     def next_waiter(self) -> int:
-        """A number that no waiter had before."""
+        """Return a new waiter number."""
         return self._engine_context.next_waiter()
 
     def add_topic(self, topic: InternalTopic[M]) -> Runtime[M]:
-        """Runs a machine for each partition of a topic. None is there until it is taken."""
+        """Create the runtime of a topic. `open_partition` loads its partitions."""
         assert topic.name not in self.runtimes, topic.name
         runtime = self.runtimes[topic.name] = Runtime(topic, self._engine_context)
         return runtime
 
     def open_partition(self, name: TopicPartition, delay_s: float = 0) -> None:
-        """Load a partition for a new owner in this process. It is LOADING for `delay_s` seconds at least."""
+        """Load a partition for a new owner in this process. It is LOADING for at least `delay_s` seconds."""
         runtime = self.runtimes[name.topic]
         partition = runtime.partitions[name.partition]
         runtime.lifecycle.open_partition(partition, partition.epoch + 1, delay_s)
@@ -93,7 +101,7 @@ class Engine:
         runtime.lifecycle.release_partition(partition, partition.epoch + 1, reason)
 
     def register_receiver(self, topic: str, receiver: Receiver) -> None:
-        """Has something that is no machine receive what machines send to a name that no topic has here."""
+        """Register a receiver of messages to a name other than the topics here."""
         assert topic not in self.runtimes, topic
         assert topic not in self._receivers, topic
         self._receivers[topic] = receiver
@@ -113,7 +121,7 @@ class Engine:
     def _deliver_to(receiver: Receiver, message: Message) -> None:
         try:
             receiver(message.key, message.request)
-        except Exception as problem:  # noqa: BLE001 - the messages behind it are delivered all the same
+        except Exception as problem:  # noqa: BLE001 - later messages are still delivered
             _LOG.error("A message to %s was not taken", message.topic, exc_info=problem)
 
     def _on_all_read(self) -> None:
@@ -121,24 +129,24 @@ class Engine:
             self.is_loaded = True
             self._on_loaded()
 
-    # All of them
+    # All topics
 
     @property
     def waiter_count(self) -> int:
-        """How many answers are owed."""
+        """Number of pending answers."""
         return sum(len(partition.waiting) for partition in self.list_partitions())
 
     @property
     def timer_count(self) -> int:
-        """How many timers are armed, over all topics."""
+        """Number of scheduled timers, over all topics."""
         return sum(runtime.timer_count for runtime in self.runtimes.values())
 
     def list_partitions(self) -> list[CoordinatorPartition[Any]]:
-        """The partitions of every topic."""
+        """Return the partitions of every topic."""
         return [partition for runtime in self.runtimes.values() for partition in runtime.partitions]
 
     def list_open_logs(self) -> dict[TopicPartition, PartitionLog]:
-        """Every open log."""
+        """Return every open log by partition."""
         return {
             partition.name: partition.log
             for partition in self.list_partitions()
@@ -146,56 +154,59 @@ class Engine:
         }
 
     def list_unopened_partitions(self) -> list[TopicPartition]:
-        """The partitions that were taken and whose logs are not open: not yet, or not any more."""
+        """Return the partitions in this process's care without an open log: not yet, or not any more."""
         taken = [part for part in self.list_partitions() if part.tenure]
         return [part.name for part in taken if part.log is None or part.log.is_closed]
 
     def expire_producers(self) -> None:
-        """Forgets producers that were idle for long, by the wall clock."""
+        """Remove producers that are idle by the wall clock."""
         now_ms = clock.wall_ms()
         for partition in self.list_partitions():
             partition.expire_producers(now_ms)
 
     def list_failed_partitions(self) -> list[TopicPartition]:
-        """The partitions that could not be read."""
+        """Return the partitions that failed to load."""
         return [name for runtime in self.runtimes.values() for name in runtime.list_failed_partitions()]
 
     def require_write_trials(self) -> None:
-        """The disk may refuse what partitions write: each is tried when it was read."""
+        """Make every partition try a write after its load, because the disk may reject writes."""
         for runtime in self.runtimes.values():
             runtime.lifecycle.require_write_trials()
 
     @property
     def state_keepers(self) -> list[StateKeeper]:
-        """Who keeps states beside the logs, of each topic."""
+        """Keepers of the state files next to the logs, by topic."""
         return [runtime.lifecycle.states for runtime in self.runtimes.values()]
 
-    # Ending
+    # Shutdown
 
     async def shut_down(self) -> None:
-        """Writes what is kept, and ends what was begun. Until the connections are closed, partitions that are here
-        still answer; for the others there is an error that sends the client elsewhere."""
+        """Append the pending records, and stop loads, timers and delegated work.
+
+        Until the connections close, loaded partitions still answer. Requests to the others get an error that
+        redirects the client.
+        """
         for runtime in self.runtimes.values():
             runtime.shut_down()
         await self._queue.stop()
 
     def abandon(self) -> None:
-        """Lets go of everything at once, as a crash would."""
+        """Stop at once without writing anything, as in a crash."""
         for runtime in self.runtimes.values():
             runtime.abandon()
         self._queue.abandon()
 
     def sync_dirty(self) -> None:
-        """Asks for what was appended anywhere to be synced, as far as it is not."""
+        """Request a sync of all logs with unsynced records."""
         for runtime in self.runtimes.values():
             runtime.sync_dirty(runtime.partitions)
 
     def stop_listening(self) -> None:
-        """The flusher, which others share, goes on without it."""
+        """Remove all runtimes from the flusher, which continues for others."""
         for runtime in self.runtimes.values():
             runtime.stop_listening()
 
     def fail_waiters(self) -> None:
-        """Answers those who are still parked, after the disk has what was acknowledged."""
+        """Answer the BLOCKED requests, after a sync of all acknowledged records."""
         for runtime in self.runtimes.values():
             runtime.fail_waiters()

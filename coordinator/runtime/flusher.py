@@ -17,65 +17,72 @@ from storage.syncer import Syncer, SyncResult
 _LOG: Final = logging.getLogger("Flusher")
 
 TURNS_BEFORE_NEXT_SYNC: Final = 4
-"""After a sync, how many turns of the event loop the next one waits for commits of the clients that were just
-answered. Fewer turns make more and smaller syncs; a pause without an end at the next append was slower.
-`benchmarks/commit.py` measures it."""
+"""Number of loop turns that the next sync waits for commits of the clients that have just got their answers. Fewer
+turns make more and smaller syncs. Waiting until appends pause was slower. `benchmarks/commit.py` measures it.
+"""
 
 LOGS_PER_TURN: Final = 500
-"""How many owners are notified in one turn of the event loop. Where the disk is slow, one sync covers thousands of
-logs, and each owner may have responses to send. The turns are outside the run queue, since clients wait for their
-commits; the next sync starts after the last owner."""
+"""Number of owners notified in one turn of the event loop. On a slow disk one sync covers thousands of logs, and
+each owner may have responses to send. The turns are outside the run queue, since clients wait for their commits.
+The next sync starts after the last owner.
+"""
 
 LOGS_PER_SYNC: Final = 1000
-"""How many logs one submission covers. Submitting prepares each log on the event loop, in 8 to 40 us. The
-logs beyond wait for the next sync."""
+"""Number of logs in one submission. Submitting prepares each log on the event loop, in 8 to 40 us. Further logs
+wait for the next sync.
+"""
 
 OnSynced = Callable[[PartitionLog, StorageError | None], None]
-"""Takes a log, and why it is not durable, if so."""
+"""Takes a log, and the error of its sync; None on success."""
 
 Submit = Callable[[Iterable[PartitionLog], Callable[[SyncResult], None]], None]
 
 
 class DurabilityBackend(Protocol):
-    """All methods belong to the event loop's thread."""
+    """Makes logs durable. All methods belong to the event loop's thread."""
 
     def request_sync(self, log: PartitionLog, on_synced: OnSynced) -> None:
-        """Asks for what is in `log` now to be made durable, or where that is the case, for proof that whoever asks
-        owns it; `start_sync` starts it. `on_synced` is called when that is done, or cannot be; a log has one
-        owner."""
+        """Request that the current content of `log` becomes durable; `start_sync` starts that.
+
+        For a durable log of a cluster this requests a proof of ownership. `on_synced` gets the result. A log has
+        one owner.
+        """
 
     def start_sync(self) -> None:
-        """Starts the syncs that were requested."""
+        """Start the requested syncs."""
 
     def remove_listener(self, on_synced: OnSynced) -> None:
-        """Whoever was to be told that way is gone."""
+        """Never call `on_synced` again."""
 
 
 class Flusher:
-    """All methods belong to the event loop's thread."""
+    """Syncs logs on the local disk, in a thread. All methods belong to the event loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, syncer: Syncer) -> None:
         self._loop = loop
         self._syncer = syncer
         self._requested: dict[PartitionLog, OnSynced] = {}
         self._syncing: dict[PartitionLog, OnSynced] = {}
-        """The logs of the submission under way, until all of their owners are notified."""
+        """The logs of the current submission, until all of their owners are notified."""
         self._submission = 0
-        """The number of the submission under way. The thread keeps its last job until the next one: with a number
-        in place of the logs, it keeps no server alive."""
+        """The number of the current submission. The thread keeps its last job until the next one: a number in
+        place of the logs keeps no server alive.
+        """
         self._is_closed = False
         self._done_next = asyncio.Event()
         self.submit: Submit = syncer.submit
-        """Has logs synced; another may stand in for it that does so late, or not."""
+        """Submits logs to the thread. Fault injection replaces it to delay or drop syncs."""
         self._started_ns = 0
         self.syncs = 0
-        """Submissions completed, and how long they took together (nanoseconds)."""
+        """Number of completed submissions, and their total duration in nanoseconds."""
         self.sync_ns = 0
 
     def request_sync(self, log: PartitionLog, on_synced: OnSynced) -> None:
-        """Asks for what is in `log` now to be synced; `start_sync` starts it. `on_synced` is called when that is
-        done, with its error where it failed; a log has one owner, who is told once for all that was asked
-        meanwhile."""
+        """Request a sync of the current content of `log`; `start_sync` starts it.
+
+        `on_synced` gets the result, with the error of a failed sync. A log has one owner, which gets one call for
+        all of its requests until then.
+        """
         self._requested[log] = on_synced
 
     def remove_listener(self, on_synced: OnSynced) -> None:
@@ -85,7 +92,7 @@ class Flusher:
                 logs[log] = _ignore_result
 
     def start_sync(self) -> None:
-        """Starts syncing what is needed, unless that goes on already."""
+        """Start the requested syncs, unless a submission is in progress."""
         if self._syncing or not self._requested or self._is_closed:
             return
         logs, self._requested = self._requested, {}
@@ -98,14 +105,14 @@ class Flusher:
         self._started_ns = clock.monotonic_ns()
         try:
             self.submit(logs, partial(self._on_done_in_thread, self._submission))
-        except Exception as problem:  # noqa: BLE001 - the logs that come after these are synced all the same
+        except Exception as problem:  # noqa: BLE001 - later logs are still synced
             _LOG.error(
                 "Cannot start to sync %d logs: their partitions are loaded again", len(logs), exc_info=problem
             )
             self._loop.call_soon(self._on_done, self._submission, _fail_all(logs, problem))
 
     def _start_sync_after(self, turns: int) -> None:
-        """Starts the next sync after some turns of the loop. `start_sync` starts it earlier."""
+        """Start the next sync after some turns of the loop. `start_sync` starts it earlier."""
         if self._syncing or not self._requested:
             return
         if turns:
@@ -118,7 +125,7 @@ class Flusher:
 
     def _on_done(self, submission: int, result: SyncResult) -> None:
         if submission != self._submission:
-            return  # a submission that failed half-way, and was completed all the same
+            return  # the start of this submission failed half-way, but the thread completed it
         self._submission += 1
         self.syncs += 1
         self.sync_ns += clock.monotonic_ns() - self._started_ns
@@ -137,7 +144,7 @@ class Flusher:
         for log, on_synced in islice(remaining, LOGS_PER_TURN):
             try:
                 on_synced(log, failed.get(log))
-            except Exception as problem:  # noqa: BLE001 - the owners of the other logs are notified all the same
+            except Exception as problem:  # noqa: BLE001 - the owners of the other logs are still notified
                 _LOG.error("After syncing %s", log.directory, exc_info=problem)
         if length_hint(remaining):
             self._loop.call_soon(self._notify_owners, remaining, failed)
@@ -150,7 +157,7 @@ class Flusher:
     def _settle_full_journals(self, journals: Sequence[Journal]) -> None:
         try:
             self._syncer.settle_full_journals(journals)
-        except Exception as problem:  # noqa: BLE001 - the waiters get their answers all the same
+        except Exception as problem:  # noqa: BLE001 - the waiters still get their answers
             _LOG.error("Failed to settle the logs of a full journal", exc_info=problem)
 
     @staticmethod
@@ -161,27 +168,26 @@ class Flusher:
             _LOG.warning("Segments are synced instead of the journal: %s", format_error_reason(error))
 
     def settle_logs(self, logs: Iterable[PartitionLog]) -> None:
-        """Has segments synced that only the journal stands for; from time to time."""
+        """Sync segments with records that are durable only in the journal. Call it periodically."""
         if not self._is_closed:
             self._syncer.settle_logs(logs)
 
     async def drain(self, logs: Container[PartitionLog]) -> None:
-        """Waits until nothing of these logs is being synced, and nothing wanted."""
+        """Wait until these logs have no requested or running syncs."""
         while not self._is_closed and any(log in logs for log in (*self._syncing, *self._requested)):
             self.start_sync()
             self._done_next.clear()
             await self._done_next.wait()
 
     def close(self) -> None:
-        """Finishes what was submitted and ends the thread; nothing more is synced."""
+        """Finish the current submission and end the thread. Requested syncs are dropped."""
         self._is_closed = True
         self._requested.clear()
         self._syncer.close()
 
 
 class RoutedDurability:
-    """A `DurabilityBackend` that has replicated logs made durable by the engine of a cluster, others by the
-    disk."""
+    """A `DurabilityBackend` that sends replicated logs to the cluster's store, and others to the disk."""
 
     def __init__(self, disk: DurabilityBackend, engine: DurabilityBackend) -> None:
         self._disk = disk
@@ -201,10 +207,10 @@ class RoutedDurability:
 
 
 def _fail_all(logs: Iterable[PartitionLog], problem: Exception) -> SyncResult:
-    """Return a result that fails every log. What the disk has of them is unknown: they must be opened again."""
+    """Return a result that fails every log. Their state on disk is unknown: they must be reopened."""
     failed = {log: log.poison(SyncFailed(log.directory, f"cannot sync: {problem!r}")) for log in logs}
     return SyncResult(failed, refused=(), full=())
 
 
 def _ignore_result(log: PartitionLog, error: StorageError | None) -> None:
-    """Takes the place of an owner that is gone."""
+    """Replace the callback of a removed owner."""

@@ -1,11 +1,11 @@
-"""Runs the machines of one internal topic: between the clock, the timers, the log and whoever waits.
+"""Runs the machines of one internal topic: connects them with the clock, the timers, the log and the callers.
 
-An outcome is acted on at once: its records are kept for the batch that the end of this iteration of the loop
-appends, its timers armed, its events told, its responses sent. The caller gets its response, or AWAITING_DISK for
-one that the gate keeps, or BLOCKED where the machine has none yet. The end of the iteration appends one batch for
-each partition that has something to append and asks for it to be synced; what then becomes durable opens the gate.
+The runtime applies an outcome at once: it keeps the records for the batch at the end of this loop iteration, sets
+the timers, publishes the events and sends the responses. The caller gets its response, or AWAITING_DISK while the
+gate holds it, or BLOCKED while the machine has none yet. At the end of the iteration the runtime appends one batch
+to each partition with pending records and requests a sync. The gate opens when the records become durable.
 
-A partition whose append or sync fails, or whose machine contradicts itself, is taken out of service: see
+A failed append, a failed sync or an internal error of the machine takes a partition out of service: see
 `coordinator/runtime/partition_lifecycle.py`. There is no other undo.
 """
 
@@ -39,16 +39,17 @@ from storage.topic_partition import TopicPartition
 
 MAX_ROUTED_KEYS: Final = 100_000
 _NO_WAITER: Final = 0
-"""The waiter of a request that nobody asked for."""
+"""The waiter of a request without a caller."""
 
 
 Append = Callable[[CoordinatorPartition[M], int], bool]
-"""Takes a partition and the Unix time in milliseconds. Appends the pending records, and returns whether that began
-a segment. Raises StorageError, OSError."""
+"""Takes a partition and the Unix time in milliseconds. Appends the pending records, and returns whether that rolled
+a segment. Raises StorageError, OSError.
+"""
 
 
 class Runtime(Generic[M]):
-    """All partitions of one internal topic, those that this process owns and the others."""
+    """All partitions of one internal topic, including the partitions of other processes."""
 
     def __init__(self, topic: InternalTopic[M], engine_context: EngineContext) -> None:
         self.topic = topic
@@ -58,20 +59,20 @@ class Runtime(Generic[M]):
             partition_class(topic, number) for number in range(topic.partitions)
         ]
         self.readable_listeners: list[Callable[[int], None]] = []
-        """Called with the number of a partition whose readable end has moved."""
+        """Called with the number of a partition after its readable offset has advanced."""
         self.timer_listeners: list[Callable[[CoordinatorPartition[M], Hashable, Outcome, int], None]] = []
-        """Called after a timer has fired, with its key, its outcome, and how long it took in nanoseconds."""
+        """Called after a timer has fired: partition, key, outcome, and duration in nanoseconds."""
         self.unload_listeners: list[Callable[[CoordinatorPartition[M]], None]] = []
         """Called with a partition after its machine and its pending records are gone."""
         self._append: Append[M] = CoordinatorPartition.append_buffered
         self.is_shut_down = False
         self.next_waiter = engine_context.next_waiter
-        """Gives a number that no waiter had before."""
+        """Returns a new waiter number."""
         self._engine_context = engine_context
         self._is_flushed_always = topic.flush is LogFlush.ALWAYS
         self._log = logging.getLogger(topic.logger)
         self.by_key: dict[str, CoordinatorPartition[M]] = {}
-        """The partitions of keys that were asked for; `find_partition` adds what is missing."""
+        """Cache of partitions by key; `find_partition` fills it."""
         self._dirty: list[CoordinatorPartition[M]] = []
         self._clock = engine_context.group_clock
         self._timers = Timers(engine_context.loop, self._clock, self._on_timer)
@@ -81,7 +82,7 @@ class Runtime(Generic[M]):
     # Routing
 
     def find_partition(self, key: str) -> CoordinatorPartition[M]:
-        """The partition to which a key (a group id) belongs."""
+        """Return the partition of a key (a group id)."""
         partition = self.by_key.get(key)
         if partition is None:
             partition = self.partitions[partition_for(key, len(self.partitions))]
@@ -92,7 +93,7 @@ class Runtime(Generic[M]):
 
     @property
     def timer_count(self) -> int:
-        """How many timers are armed."""
+        """Number of scheduled timers."""
         return len(self._timers)
 
     # Requests
@@ -100,24 +101,24 @@ class Runtime(Generic[M]):
     def execute_request(
         self, partition: CoordinatorPartition[M], request: Any, context: Context, defer: DeferReply
     ) -> object | DeferredResponse:
-        """Puts a request to a partition that has a machine, at the time of the request at hand.
+        """Pass a request to a partition that has a machine, at the arrival time of the current request.
 
-        Returns the response, where it can be given at once. Else AWAITING_DISK or BLOCKED, and the reply that
-        `defer` has opened gets the response.
+        Return the response if it is available at once. Otherwise return AWAITING_DISK or BLOCKED, and send the
+        response to the reply that `defer` creates.
         """
         if partition.state is PartitionState.READ_ONLY and not self.topic.is_read_only(request):
-            # As Kafka says it: what it answers where an append meets a KAFKA_STORAGE_ERROR.
+            # Kafka's answer when an append fails with KAFKA_STORAGE_ERROR.
             return self.topic.build_error_response(request, context.api_version, ErrorCode.NOT_COORDINATOR)
         now = self._clock.at_request()
         try:
             reply = self._apply_outcome(
                 partition, partition.handle(request, context, now), now, context.waiter
             )
-        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
+        except Exception as problem:  # noqa: BLE001 - the daemon survives a failure of one partition's machine
             return self.on_internal_error(partition, problem, request, context.api_version)
         if reply is not BLOCKED:
             position = partition.position
-            # What this iteration keeps is not in the log yet.
+            # The pending records of this iteration are not in the log yet.
             if not partition.pending_records and position <= partition.confirmed_position:
                 return reply
             partition.gate.hold_answer(position, context.waiter, reply)
@@ -139,7 +140,7 @@ class Runtime(Generic[M]):
             reply = self._apply_outcome(
                 partition, partition.handle(request, context, now), now, context.waiter
             )
-        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
+        except Exception as problem:  # noqa: BLE001 - the daemon survives a failure of one partition's machine
             return self.on_internal_error(partition, problem, request, context.api_version)
         assert reply is not BLOCKED, f"{type(request)} is answered at once"
         return reply
@@ -152,9 +153,15 @@ class Runtime(Generic[M]):
         *,
         waits_for_log: bool,
     ) -> object | None:
-        """The answer to a request from which nothing else follows, at the time of the request at hand. None:
-        nothing was done, and the partition has to be asked. In: whether its answer waits for the log, as that of
-        most requests does (`execute_request`)."""
+        """Return the answer to a heartbeat that changes nothing else, at the arrival time of the current request.
+        Return None, without an effect, if the heartbeat needs the whole path.
+
+        Args:
+            partition: The partition of the group.
+            request: The heartbeat.
+            context: Context of the request.
+            waits_for_log: Whether the answer waits for the log, as in `execute_request`.
+        """
         machine = partition.machine
         if machine is None or (waits_for_log and not partition.is_caught_up):
             return None
@@ -169,10 +176,17 @@ class Runtime(Generic[M]):
         *,
         waits_for_log: bool,
     ) -> Callable[[int], bool]:
-        """Prepare the fast path of a heartbeat that is likely to be repeated unchanged.
+        """Prepare the fast path of a heartbeat that the client is likely to repeat unchanged.
 
-        In: the request and its response. Returns a function of the monotonic time of the process, in
-        milliseconds, at which the repetition came; it returns whether the same response answers it.
+        Return a function of the arrival time of the repetition, in monotonic milliseconds of the process. It
+        returns whether `response` still answers the heartbeat.
+
+        Args:
+            partition: The partition of the group.
+            request: The heartbeat.
+            context: Context of the request.
+            response: The response to the first heartbeat.
+            waits_for_log: Whether the answer waits for the log, as in `execute_request`.
         """
         to_group_ms = self._clock.to_group_ms
 
@@ -185,17 +199,18 @@ class Runtime(Generic[M]):
         return try_repeat
 
     def notify_all(self, request: object) -> None:
-        """Puts a request that nobody waits for to every partition."""
+        """Pass a request without a caller to every partition."""
         for partition in self.partitions:
             self.notify_partition(partition, request)
 
     def receive_message(self, key: str, request: object) -> None:
-        """Puts a message of another machine to the one that its key belongs to."""
+        """Pass a message of another machine to the partition of its key."""
         self.notify_partition(self.find_partition(key), request)
 
     def notify_partition(self, partition: CoordinatorPartition[M], request: object) -> None:
-        """Puts a request that nobody waits for to a partition that is OWNED. One that is being read, or cannot be
-        written, is told when it was, and can; one that is not here, or could not be read, is not."""
+        """Pass a request without a caller to an OWNED partition. A partition that is loading or read-only gets it
+        later, when it is in service; other partitions never get it.
+        """
         if partition.state is PartitionState.OWNED:
             self._execute_notification(partition, request)
         elif partition.state in (PartitionState.LOADING, PartitionState.READ_ONLY):
@@ -206,7 +221,7 @@ class Runtime(Generic[M]):
         context = Context(_NO_WAITER, 0, "", "")
         try:
             self._apply_outcome(partition, partition.handle(request, context, now), now)
-        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
+        except Exception as problem:  # noqa: BLE001 - the daemon survives a failure of one partition's machine
             self.on_internal_error(partition, problem)
 
     # Outcomes
@@ -214,8 +229,7 @@ class Runtime(Generic[M]):
     def _apply_outcome(
         self, partition: CoordinatorPartition[M], outcome: Outcome, now: Now, request_waiter: int = _NO_WAITER
     ) -> object | DeferredResponse:
-        """Acts on an outcome. Out: the answer to the request of `request_waiter`, which the caller returns; BLOCKED
-        where there is none for it yet."""
+        """Apply an outcome. Return the response to the request of `request_waiter`; BLOCKED without one."""
         if outcome.records or outcome.marker is not None:
             partition.buffer_outcome(outcome)
             if not partition.is_dirty:
@@ -244,7 +258,7 @@ class Runtime(Generic[M]):
         return reply
 
     def _send_messages(self, partition: CoordinatorPartition[M], messages: Sequence[Message]) -> None:
-        """Messages leave as answers do: in order, and not before what they stand on is durable."""
+        """Queue messages. Like answers they leave in order, and only after the records before them are durable."""
         partition.outbound.append((partition.position, messages))
         if partition.is_replicated and not partition.is_dirty:
             self.schedule_append(partition)
@@ -263,13 +277,13 @@ class Runtime(Generic[M]):
         self.fire_timer(self.partitions[number], key)
 
     def fire_timer(self, partition: CoordinatorPartition[M], key: Hashable) -> None:
-        """Fires a timer of a machine, due or not; nothing happens where there is no machine."""
+        """Fire a timer of a machine, due or not. Without a machine this does nothing."""
         machine = partition.machine
         if machine is None:
             return
         now = self._clock.now()
         if partition.state is PartitionState.READ_ONLY:
-            # Nobody is given up, and nothing expires, as long as that could not be written.
+            # A read-only partition expires no members and offsets, because it could not write that.
             self._timers.set((partition.number, key), now.monotonic_ms + round(RETRY_S * 1000))
             return
         started_ns = clock.monotonic_ns()
@@ -278,13 +292,13 @@ class Runtime(Generic[M]):
             self._apply_outcome(partition, outcome, now)
             for on_timer_fired in self.timer_listeners:
                 on_timer_fired(partition, key, outcome, clock.monotonic_ns() - started_ns)
-        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
+        except Exception as problem:  # noqa: BLE001 - the daemon survives a failure of one partition's machine
             self.on_internal_error(partition, problem)
 
     # Appends
 
     def schedule_append(self, partition: CoordinatorPartition[M]) -> None:
-        """Has the end of this iteration append what a partition keeps."""
+        """Append the pending records of a partition at the end of this iteration."""
         partition.is_dirty = True
         if not self._dirty:
             self._engine_context.loop.call_soon(self._end_iteration)
@@ -296,7 +310,7 @@ class Runtime(Generic[M]):
         return self._append != CoordinatorPartition.append_buffered
 
     def intercept_appends(self, append: Append[M] | None) -> None:
-        """Call `append` in place of `CoordinatorPartition.append_buffered`; None ends that.
+        """Call `append` in place of `CoordinatorPartition.append_buffered`; None removes the interceptor.
 
         An interceptor that appends nothing keeps the records pending. It calls `schedule_append` for them later.
         """
@@ -309,12 +323,12 @@ class Runtime(Generic[M]):
             partition.is_dirty = False
             try:
                 self._append_pending(partition, wall_ms)
-            except Exception as problem:  # noqa: BLE001 - the partitions behind it have their turn all the same
+            except Exception as problem:  # noqa: BLE001 - the other partitions still append
                 self._engine_context.loop.call_soon(self.on_internal_error, partition, problem)
         self._durability.start_sync()
 
     def _append_pending(self, partition: CoordinatorPartition[M], wall_ms: int) -> None:
-        """Append what a partition keeps, and ask for it to be made durable."""
+        """Append the pending records of a partition, and request a sync."""
         if partition.log is None or not partition.pending_records:
             if partition.is_replicated and partition.machine is not None and partition.log is not None:
                 self._durability.request_sync(partition.log, self._on_synced)
@@ -324,18 +338,18 @@ class Runtime(Generic[M]):
         except (StorageError, OSError) as error:
             self.lifecycle.on_append_failed(partition, error)
             return
-        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
+        except Exception as problem:  # noqa: BLE001 - the daemon survives a failure of one partition's machine
             self.on_internal_error(partition, problem)
             return
         if partition.is_replicated and partition.pending_records:
-            return  # it appends later: a submission now would confirm answers that wait for that
+            return  # a submission now would release answers that wait for the later append
         if is_rolled or self._is_flushed_always:
             self._durability.request_sync(partition.log, self._on_synced)
         if not self._is_flushed_always:
             self._on_readable_advanced(partition)
 
     def sync_dirty(self, partitions: Iterable[CoordinatorPartition[M]]) -> None:
-        """Asks for what these partitions have appended to be synced, as far as it is not."""
+        """Request a sync of these partitions' logs, as far as they have unsynced records."""
         for partition in partitions:
             log = partition.log
             if log is not None and log.failure is None and log.is_dirty:
@@ -351,7 +365,7 @@ class Runtime(Generic[M]):
         elif self._is_flushed_always:
             try:
                 self._on_readable_advanced(partition)
-            except Exception as problem:  # noqa: BLE001 - the waiters that are left are answered otherwise
+            except Exception as problem:  # noqa: BLE001 - the reload answers the remaining waiters
                 self.on_internal_error(partition, problem)
 
     def _on_readable_advanced(self, partition: CoordinatorPartition[M]) -> None:
@@ -370,9 +384,9 @@ class Runtime(Generic[M]):
         request: object = None,
         api_version: int = -1,
     ) -> object:
-        """The machine of a partition broke a rule of its own: memory is not to be trusted.
+        """Reload a partition after an unexpected exception of its machine: its memory is not reliable any more.
 
-        Returns the response to the request; None where there is no request.
+        Return the error response to the request; None without a request.
         """
         self._log.error(
             "Unloading %s of %s after an internal error",
@@ -396,17 +410,17 @@ class Runtime(Generic[M]):
             self._execute_notification(partition, partition.missed_notifications.pop(0))
 
     def on_service_ended(self, partition: CoordinatorPartition[Any]) -> None:
-        """Cancel the timers of a machine that is gone."""
+        """Cancel the timers of an unloaded machine, and notify the listeners."""
         self._timers.cancel_where(lambda key: isinstance(key, tuple) and key[0] == partition.number)
         for on_unloaded in self.unload_listeners:
             on_unloaded(partition)
 
     def list_failed_partitions(self) -> list[TopicPartition]:
-        """The partitions that could not be read."""
+        """Return the partitions that failed to load."""
         return [part.name for part in self.partitions if part.state is PartitionState.FAILED]
 
     def shut_down(self) -> None:
-        """Writes what is kept, and ends what was begun."""
+        """Append the pending records, and stop loads, timers and delegated work."""
         self._end_iteration()
         self.is_shut_down = True
         self.lifecycle.stop()
@@ -414,7 +428,7 @@ class Runtime(Generic[M]):
         self._work_runner.close()
 
     def abandon(self) -> None:
-        """Lets go of everything at once, as a crash would."""
+        """Stop at once without writing anything, as in a crash."""
         self.is_shut_down = True
         self.lifecycle.stop()
         self._timers.close()
@@ -422,9 +436,9 @@ class Runtime(Generic[M]):
         self.lifecycle.states.abandon()
 
     def stop_listening(self) -> None:
-        """The flusher goes on without it."""
+        """Remove this runtime from the flusher, which continues for others."""
         self._durability.remove_listener(self._on_synced)
 
     def fail_waiters(self) -> None:
-        """Answers every BLOCKED request with NOT_COORDINATOR."""
+        """Answer every BLOCKED request with NOT_COORDINATOR."""
         self.lifecycle.end_services()

@@ -1,15 +1,15 @@
-"""Makes a cluster of what data directories have: one that was used without a cluster, or those of the daemons of a
-cluster whose store has lost its data.
+"""Imports data directories into a new cluster: a standalone directory, or the directories of all daemons after
+the loss of the store's data.
 
-    a key that keeps daemons out ─▶ logs, topics, … ─▶ the meta key in its place ─▶ the directories are marked
+    a key that locks daemons out ─▶ logs, topics, … ─▶ the meta key replaces it ─▶ the directories are marked
 
-Until the meta key is there no daemon joins, and an import of the same directories begins anew. From then on the
-cluster is whole, and an import of the same directories only marks them. So it may be broken off anywhere, and run
-again.
+Daemons cannot join before the meta key exists, and an import of the same directories starts over. After that the
+cluster is complete, and an import of the same directories only marks them. So an import may be interrupted at any
+point and run again.
 
-Logs are uploaded as sealed segments, batches byte by byte, compacted or not. Of a log of coordinators that several
-directories have a copy of, the one of the latest leader epoch counts, and of those the longest. Records of topics
-stay where they are: each partition is led by the node whose directory has most of it.
+Coordinator logs are uploaded as sealed segments, their batches byte for byte, compacted or not. Several
+directories may have a copy of such a log; the copy with the latest leader epoch wins, then the longest. Records of
+topics stay on disk: the node with the longest log of a partition leads it.
 """
 
 import json
@@ -62,24 +62,24 @@ from storage.topic_partition import TopicPartition
 T = TypeVar("T")
 _MAX_PUTS: Final = 100
 SEGMENT_BYTES: Final = 128 << 20
-"""So 60 of them are as much as etcd is made for."""
+"""Maximum size of a segment. 60 such segments are as much as etcd is designed for."""
 _UNSEEN_PRODUCER_IDS: Final = 1000 * PRODUCER_ID_BLOCK
-"""Past the last one that a log knows, where those that were given out are not known: others may be in use."""
+"""Producer ids to skip after the last one in a log, if the allocated ids are unknown: others may be in use."""
 
 
 class ImportResult(NamedTuple):
-    """What a cluster was made of."""
+    """The result of an import."""
 
     cluster_id: str
     topics: int
     partitions: int
-    """Of `__consumer_offsets`, with records."""
+    """Partitions of `__consumer_offsets` with records."""
     size_bytes: int
-    """Of these."""
+    """Total size of these partitions."""
     was_done: bool
-    """An import of the same directories had done it before."""
+    """Whether an earlier import of the same directories had completed."""
     left_out: Sequence[str]
-    """What the directories have and the cluster does not get, a line each."""
+    """Data that the cluster does not get, one line each."""
 
 
 async def import_directories(
@@ -91,9 +91,21 @@ async def import_directories(
     node_id: int | None = None,
     cluster_id: str | None = None,
 ) -> ImportResult:
-    """Opens the directories at absolute paths, checks them, imports them, and closes them. In: the properties of
-    brokers, and those that were set explicitly; the ids that somebody says they have. Raises ImportRefused,
-    StartFailed."""
+    """Open data directories, check them, import them, and close them.
+
+    Args:
+        store: The cluster's etcd.
+        files: File system of the directories.
+        paths: Absolute paths of the directories.
+        config: Configuration of the brokers.
+        properties: Explicitly set properties.
+        node_id: Expected node id of the directories; None for any.
+        cluster_id: Expected cluster id of the directories; None for any.
+
+    Raises:
+        ImportRefused: The directories or the store do not allow an import.
+        StartFailed: etcd is not available.
+    """
     directories: list[ImportSource] = []
     try:
         for path in paths:
@@ -119,7 +131,7 @@ class ClusterImport:
     def __init__(
         self, store: KeyValueStore, prefix: str, files: Files, directories: Sequence[ImportSource]
     ) -> None:
-        """In: directories that were checked. Raises ImportRefused where they do not go together."""
+        """Create an import of checked directories. Raises ImportRefused if they do not belong together."""
         assert directories
         self._store = store
         self._files = files
@@ -141,7 +153,7 @@ class ClusterImport:
         self._ids = sorted(each.meta.directory_id for each in directories)
 
     async def run(self) -> ImportResult:
-        """Raises ImportRefused, StartFailed, and OSError where a directory cannot be marked."""
+        """Import the directories. Raises ImportRefused, StartFailed, OSError."""
         try:
             meta = await retry_unavailable(lambda: read_identity(self._store, self._keys))
             if meta is not None:
@@ -150,7 +162,7 @@ class ClusterImport:
                 self._mark_directories(meta)
                 return ImportResult(self.cluster_id, len(self._merge_topics()), 0, 0, True, ())
             guard = await self._lock_cluster()
-            # A try that nobody has heard of may come when daemons are at work on what was imported.
+            # The guard rejects a late attempt that lands when daemons already use the imported data.
             guarded = GuardedKeyValueStore(self._store, guard)
             partitions, size_bytes = await self._upload_logs(guarded)
             await self._write_catalogue(guarded)
@@ -175,11 +187,12 @@ class ClusterImport:
             if each.transactional_ids
         ]
 
-    # Keeping others out
+    # Lock
 
     async def _lock_cluster(self) -> WrittenAt:
-        """Puts the key that keeps daemons out, and removes what an import of the same that was broken off has left.
-        Raises ImportRefused where there is anything else."""
+        """Write the key that locks daemons out, and remove the remains of an interrupted import of the same
+        directories. Raises ImportRefused if the store has other keys of this cluster.
+        """
         keys = self._keys
         begin, end = keys.cluster_range
         looks, fills = (json.dumps([stage, *self._ids]).encode() for stage in ("looks", "fills"))
@@ -194,7 +207,7 @@ class ClusterImport:
             guard, value = await self._read_guard()
         if value != fills:
             raise self._create_not_empty_error()
-        # Written anew: a try of this that comes late finds another key than it saw.
+        # This write changes the key's revision, so that a late attempt of it fails.
         others = [Delete(begin, keys.importing), Delete(keys.importing + b"\0", end)]
         await self._transact((guard,), [*others, Put(keys.importing, fills)])
         guard, value = await self._read_guard()
@@ -203,7 +216,7 @@ class ClusterImport:
         return guard
 
     async def _read_guard(self) -> tuple[WrittenAt, bytes]:
-        """What holds while the key is as it is now, and what it says."""
+        """Return a comparison with the current revision of the lock key, and its value."""
         page = await self._read_range(ReadRange(self._keys.importing))
         if not page.entries:
             raise self._create_not_empty_error()
@@ -221,7 +234,7 @@ class ClusterImport:
         keys = self._keys
         operations: list[Put | Delete] = [Put(keys.meta, encode_identity(meta)), Delete(keys.importing)]
         await self._transact((guard, CreatedAt(keys.meta, ABSENT)), operations)
-        # A try that was not answered may have done it.
+        # An unanswered attempt may have succeeded.
         if await retry_unavailable(lambda: read_identity(self._store, keys)) != meta:
             raise self._create_disturbed_error()
         self._mark_directories(meta)
@@ -234,7 +247,7 @@ class ClusterImport:
         for each in self._directories:
             mark_member(self._files, each.path, self.cluster_id, meta)
 
-    # Logs of coordinators
+    # Coordinator logs
 
     async def _upload_logs(self, store: GuardedKeyValueStore) -> tuple[int, int]:
         count = size_bytes = 0
@@ -249,7 +262,7 @@ class ClusterImport:
     async def _upload_log(
         self, store: GuardedKeyValueStore, partition: TopicPartition, log: PartitionLog
     ) -> int:
-        """How many bytes it has."""
+        """Upload a log and return its size in bytes."""
         log_store, manifest = PartitionLogStore(store, self._keys), Manifest()
         epoch = log.leader_epochs.current
         try:
@@ -276,11 +289,11 @@ class ClusterImport:
     # Topics
 
     def _merge_topics(self) -> dict[str, dict[str, Any]]:
-        """By name, as catalogues have them. Raises ImportRefused where two mean another topic by a name."""
+        """Return topics by name, as in the catalogue's file. Raises ImportRefused if a name has two topic ids."""
         found: dict[str, dict[str, Any]] = {}
         for each in self._directories:
             for entry in each.document["topics"]:
-                # Copies of records that the store had are what is left of them: they are on disks from now on.
+                # Replicated records are on disks after the import, as a single copy.
                 topic = {field: value for field, value in entry.items() if field != "replication_factor"}
                 other = found.setdefault(topic["name"], topic)
                 if other["topic_id"] != topic["topic_id"]:
@@ -314,7 +327,7 @@ class ClusterImport:
         await self._put_number(store, self._keys.producer_ids, self._find_next_producer_id())
 
     async def _write_security(self, store: GuardedKeyValueStore) -> None:
-        """ACLs and users of all directories; of a user that several know, as the first one does."""
+        """Write the ACLs and users of all directories. For a user in several directories the first one wins."""
         state = SecurityState()
         for each in self._directories:
             found = each.security
@@ -334,14 +347,14 @@ class ClusterImport:
         return {partition: node_id for partition, (_, node_id) in longest.items()}
 
     def _find_next_producer_id(self) -> int:
-        """Nobody has got it, or a later one. What the store gave out is known to the store alone."""
+        """Return a producer id that no producer has. The ids that a lost store allocated are unknown."""
         reserved = max(int(each.document["producer_ids_reserved"]) for each in self._directories)
         known = max(each.last_producer_id for each in self._directories)
         if any(each.was_member for each in self._directories):
             return max(reserved, known + _UNSEEN_PRODUCER_IDS)
         return max(reserved, known + 1)
 
-    # The store
+    # Store
 
     async def _put_number(self, store: GuardedKeyValueStore, key: bytes, number: int) -> None:
         put = StoreTransaction((), (Put(key, b"%d" % number),))
@@ -358,8 +371,9 @@ class ClusterImport:
 
 
 def _iterate_segments(log: PartitionLog) -> Iterator[tuple[UnsealedSegment, int, int]]:
-    """All batches of a log in segments, each with where it ends, and its greatest leader epoch. The last one ends
-    where appends are to go on: where the last batch does. Raises StorageError."""
+    """Yield the batches of a log in segments, each with its end offset and its greatest leader epoch. The end
+    offset of the last segment is the one of the last batch, where appends continue. Raises StorageError.
+    """
     batches: list[bytes] = []
     first = end_offset = size = epoch = 0
     for batch in log.iterate_batches():

@@ -1,7 +1,7 @@
-"""Transactions in a cluster: their topic is there for all daemons at once, and what one coordinator has to tell the
-leaders of partitions, and they it, goes from broker to broker.
+"""Transactions in a cluster: all daemons get the topic at once, and the coordinators and the leaders of partitions
+exchange requests between brokers.
 
-    FindCoordinator ─▶ a key ─▶ every daemon sees it ─▶ partitions are claimed, and read
+    FindCoordinator ─▶ a key ─▶ every daemon sees it ─▶ daemons claim and load the partitions
     TransactionMarkerManager ─▶ RemoteMarkerWriter ─▶ WriteTxnMarkers ─▶ the leader of a partition, or the
                                                                          coordinator of a group
     Produce, TxnOffsetCommit ─▶ AddPartitionsToTxnManager ─▶ RemoteTransactionRouter ─▶ AddPartitionsToTxn
@@ -65,8 +65,9 @@ CreateReplicatedTopic = Callable[
 
 
 class ClusterTransactions:
-    """What a cluster adds to the transactions of a daemon: the shared topic, and requests to other brokers.
-    All methods belong to the event loop's thread."""
+    """The cluster's part of a daemon's transactions: the shared topic, and requests to other brokers. All methods
+    belong to the event loop's thread.
+    """
 
     def __init__(
         self,
@@ -77,10 +78,21 @@ class ClusterTransactions:
         create_replicated_topic: CreateReplicatedTopic,
         claim_partitions: Callable[[int], None],
     ) -> None:
-        """In: who has the partitions of the topic, so many, claimed here. Raises ConfigError where there is no
-        listener by which brokers are to reach each other."""
+        """Create the transactions of a cluster member.
+
+        Args:
+            store: Store of the cluster.
+            keys: Keys of the cluster in the store.
+            ownership: Ownership of partitions.
+            settings: Settings of the server.
+            create_replicated_topic: Returns an internal topic with logs in etcd.
+            claim_partitions: Claims this broker's partitions of the topic; takes the number of all of them.
+
+        Raises:
+            ConfigError: No listener connects the brokers with each other.
+        """
         self.is_started = False
-        """Whether the topic is there."""
+        """Whether the topic exists."""
         self.create_replicated_topic = create_replicated_topic
         self._claim_partitions = claim_partitions
         self._partitions, self._topic_id = 0, b""
@@ -102,16 +114,23 @@ class ClusterTransactions:
 
     @property
     def refusal(self) -> str | None:
-        """Why there are none here, if so."""
+        """Why transactions are not possible on this broker; None if they are."""
         if self._listener is None:
             return "no listener is one by which the brokers reach each other (inter.broker.listener.name)"
         return None
 
-    # The topic
+    # Topic
 
     async def read_shape(self, new_partitions: int) -> None:
-        """What the cluster says of it. In: how many partitions it is to have, if nobody has said so yet. Raises
-        KeyValueStoreError; StartFailed for a key that cannot be read."""
+        """Read the partition count and the id of the topic. The first daemon writes them.
+
+        Args:
+            new_partitions: Number of partitions for a cluster without the key.
+
+        Raises:
+            KeyValueStoreError: The store failed.
+            StartFailed: The key is not readable.
+        """
         key = self._keys.shape(TRANSACTION_STATE)
         fields = {"partitions": new_partitions, "topic_id": uuid_to_text(random_topic_id())}
         await self._store.transact(
@@ -131,18 +150,18 @@ class ClusterTransactions:
         self.is_started = bool(page.entries)
 
     def attach(self, transactions: "LazyTransactionCoordinator", listeners: BrokerListeners) -> None:
-        """To those of a server, which may not have begun. In: its listeners, which need not be open."""
+        """Attach to the transactions of a server, started or not, and to its listeners, open or not."""
         self._transactions, self._listeners = transactions, listeners
         transactions.cluster = self
         logs = transactions.logs
         logs.partitions, logs.topic_id, logs.new_partitions = self._partitions, self._topic_id, 0
 
     def claim_partitions(self) -> None:
-        """Has its partitions claimed, those that are placed here."""
+        """Claim the topic's partitions that are placed on this broker."""
         self._claim_partitions(self._partitions)
 
     def start(self) -> None:
-        """Begins, if it is there, or to watch for it."""
+        """Start the transactions if the topic exists, and watch for its creation."""
         if self.is_started:
             self._transactions.start()
         begin, end = self._keys.kind_range("internal")
@@ -151,7 +170,7 @@ class ClusterTransactions:
         )
 
     def create_topic(self) -> None:
-        """Has every daemon know that it is there, this one included."""
+        """Create the topic for every daemon, including this one."""
         if self._creation_task is None or self._creation_task.done():
             self._creation_task = self._run_in_background(self._write_topic_key())
 
@@ -181,7 +200,7 @@ class ClusterTransactions:
     # Other brokers
 
     def create_marker_writer(self, own: TransactionMarkerWriter) -> TransactionMarkerWriter:
-        """Who writes markers wherever they belong. In: who writes those that belong here."""
+        """Return a writer of markers to local and remote partitions. `own` writes the local ones."""
         writer = RemoteMarkerWriter(
             own, self._ownership, self._node_id, self._find_address, self._start_topic_check, self._security
         )
@@ -191,7 +210,7 @@ class ClusterTransactions:
     def create_router(
         self, runtime: Runtime[TransactionShard], config: TransactionConfig
     ) -> RemoteTransactionRouter:
-        """Who asks the coordinator of a transaction, wherever that is."""
+        """Return a router to local and remote transaction coordinators."""
         router = RemoteTransactionRouter(
             runtime, config, self._ownership, self._node_id, self._find_address, self._security
         )
@@ -213,7 +232,7 @@ class ClusterTransactions:
         self._run_in_background(self._check_topic(marker))
 
     async def _check_topic(self, marker: RemoteMarker) -> None:
-        """What this daemon knows of topics may be old: the store says whether one is gone."""
+        """Report the result of a marker for an unknown partition. Only the store shows if the topic is deleted."""
         topic, number = marker.partition
         error = RETRIABLE_ERROR
         if topic != CONSUMER_OFFSETS:
@@ -225,10 +244,10 @@ class ClusterTransactions:
                 _LOG.info("Whether %s is gone is not known: %s", marker.partition, problem)
         marker.on_done(error)
 
-    # Ending
+    # Shutdown
 
     def close(self) -> None:
-        """Watches, sends and asks no more."""
+        """Cancel all tasks and close the senders."""
         for task in tuple(self._tasks):
             task.cancel()
         for sender in self._senders:

@@ -29,10 +29,10 @@ from storage.topic_partition import TopicPartition
 _LOG: Final = logging.getLogger("Cluster")
 PERIOD_S: Final = 10.0
 DEFAULT_QUOTA_BYTES: Final = 2 << 30
-"""etcd's own, where nothing else was said to it."""
+"""etcd's own default quota."""
 _NEARLY_FULL: Final = 0.7
 _NO_LONGER_NEARLY_FULL: Final = 0.65
-"""Below which a database is not nearly full any more, so that one at the bound is told once."""
+"""Share below which a database counts as small enough again. The gap prevents repeated warnings at the limit."""
 
 CONNECT_TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 0.2
@@ -46,16 +46,16 @@ class NodeStatusSource(Protocol):
     """A source of the status of etcd's nodes."""
 
     async def fetch_node_statuses(self) -> Sequence[EtcdNodeStatus]:
-        """All of them. Raises nothing."""
+        """Return the status of all nodes. Raises nothing."""
 
 
 class EtcdHealth:
     """The health of etcd's nodes, checked regularly. All methods belong to the event loop's thread."""
 
     def __init__(self, store: NodeStatusSource, quota_bytes: int) -> None:
-        """In: how large the database may grow, 0 where nobody says so."""
+        """Create the check. `quota_bytes` is the configured maximum size of the database; 0 if not configured."""
         self.nodes: Sequence[EtcdNodeStatus] = ()
-        """As they were when last looked at."""
+        """Statuses at the last check."""
         self._store = store
         self._quota_bytes = quota_bytes
         self._unresponsive: set[str] = set()
@@ -64,26 +64,26 @@ class EtcdHealth:
 
     @property
     def quota_bytes(self) -> int:
-        """How large the database may grow: as configured, as etcd says, or as it is by default."""
+        """Maximum size of the database: the configured, the reported or the default one."""
         reported = min((node.quota_bytes for node in self.nodes if node.quota_bytes), default=0)
         return self._quota_bytes or reported or DEFAULT_QUOTA_BYTES
 
     @property
     def size_bytes(self) -> int:
-        """Of the largest database of a node."""
+        """Size of the largest database of a node."""
         return max((node.size_bytes for node in self.nodes), default=0)
 
     @property
     def is_full(self) -> bool:
-        """Whether a node has told the others that it is full: none takes writes then."""
+        """Whether a node has raised the alarm NOSPACE, after which no node accepts writes."""
         return any(node.is_full for node in self.nodes)
 
     def start(self) -> None:
-        """Begins to look."""
+        """Start the periodic check."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Stop the periodic check."""
         if self._task is not None:
             self._task.cancel()
 
@@ -91,12 +91,12 @@ class EtcdHealth:
         while True:
             try:
                 await self.check_nodes()
-            except Exception as problem:  # noqa: BLE001 - the next look may do better
+            except Exception as problem:  # noqa: BLE001 - the next check may succeed
                 _LOG.error("Looking after etcd", exc_info=problem)
             await asyncio.sleep(PERIOD_S)
 
     async def check_nodes(self) -> None:
-        """Asks each node, and tells what is new."""
+        """Check every node, and log the changes."""
         self.nodes = await self._store.fetch_node_statuses()
         self._log_unresponsive()
         self._log_size()
@@ -136,22 +136,26 @@ class EtcdHealth:
 
 
 class EtcdClient(KeyValueStore, Protocol):
-    """A `KeyValueStore` on etcd that also tells the state of its nodes."""
+    """A `KeyValueStore` on etcd that also reports the status of its nodes."""
 
     endpoints: tuple[str, ...]
 
     async def fetch_version(self) -> str:
-        """The release of the node that is asked. Raises KeyValueStoreError."""
+        """Return the release of the connected node. Raises KeyValueStoreError."""
 
     async def fetch_node_statuses(self) -> list[EtcdNodeStatus]:
-        """How each node is. Raises nothing."""
+        """Return the status of every node. Raises nothing."""
 
     async def fetch_lease_left_s(self, lease: int) -> int:
-        """Until a lease ends, if nobody renews it. Raises KeyValueStoreError."""
+        """Return the seconds until a lease ends without a renewal. Raises KeyValueStoreError."""
 
 
 async def wait_for_etcd(store: EtcdClient, ask: Callable[[], Awaitable[T]]) -> T:
-    """What `ask` gives, which is asked again and again for a while. Raises StartFailed."""
+    """Call `ask` until it succeeds and return its result.
+
+    Raises:
+        StartFailed: etcd did not answer in CONNECT_TIMEOUT_S, rejects the user, or is too old.
+    """
     endpoints = ", ".join(store.endpoints)
     problem: KeyValueStoreError | None = None
     try:
@@ -184,17 +188,17 @@ def _check_version(version: str) -> None:
 
 
 class EtcdView(NamedTuple):
-    """A recent view of etcd. What could not be asked is missing, and `problem` says why."""
+    """A recent view of etcd. Data that could not be read is missing, and `problem` has the reason."""
 
     nodes: Sequence[EtcdNodeStatus]
     quota_bytes: int
     tokens: Mapping[TopicPartition, int]
     epochs: Mapping[TopicPartition, int]
-    """The last leader epochs."""
+    """Last leader epochs by partition."""
     sessions_left_s: Mapping[int, float]
-    """Until the session of a broker ends, if nothing is heard of it."""
+    """Seconds until the session of a broker ends without a renewal."""
     engine_bytes: Mapping[TopicPartition, int]
-    """What the store holds of a partition, of those that this daemon owns."""
+    """Bytes in the store by partition, for the partitions that this daemon owns."""
     problem: str
 
 
@@ -208,7 +212,7 @@ class EtcdKeySnapshot(NamedTuple):
 
 
 async def read_key_snapshot(store: EtcdClient, keys: ClusterKeys, table: ClusterTable) -> EtcdKeySnapshot:
-    """Asks for tokens, epochs and sessions, for a while. In: which brokers live."""
+    """Read tokens, epochs and sessions within _VIEW_TIMEOUT_S. `table` has the live brokers."""
     tokens: dict[TopicPartition, int] = {}
     epochs: dict[TopicPartition, int] = {}
     left: dict[int, float] = {}

@@ -1,9 +1,9 @@
 """Sends requests to other brokers of the cluster: batches items for each broker, keeps the connection, and
 logs in with TLS and SASL.
 
-Items that arrive while a broker has not answered go with the next request. Nothing is retried here: the
-sender of an item learns of a missing response. As in Kafka each kind of request has its own connection to
-each broker, with one request at a time.
+Items that arrive while a request is in flight go with the next request. The sender never retries: `on_answer`
+reports a missing response to the caller. As in Kafka each kind of request has its own connection to each
+broker, with one request in flight at a time.
 Source: Kafka's `TransactionMarkerChannelManager`, `AddPartitionsToTxnManager`, `InterBrokerSendThread`,
 `NetworkClient`, `ChannelBuilders.clientChannelBuilder`.
 """
@@ -31,20 +31,20 @@ _LOG: Final = logging.getLogger("Cluster")
 _MAX_REASON: Final = 500
 
 MAX_ITEMS_PER_REQUEST: Final = 200
-"""Items in one request."""
+"""Maximum number of items in one request."""
 _MAX_RESPONSE_BYTES: Final = 64 << 20
 _CONNECT_TIMEOUT_S: Final = 2.0
 RESPONSE_TIMEOUT_S: Final = 5.0
-"""As long as an answer is waited for, and a login may take. Whoever asks asks again, maybe another broker."""
+"""Timeout of a response and of a login. The caller repeats the request, possibly to another broker."""
 _SESSION_SHARE: Final = 0.85
-"""Of its lifetime a login is used for so long; then there is a new connection, before the broker ends this one."""
+"""Share of a SASL session's lifetime after which the sender reconnects, before the broker closes the connection."""
 T = TypeVar("T")
 A = TypeVar("A")
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class RequestUnanswered(Exception):
-    """A broker has not done what it was asked, or it is not known that it has."""
+    """A broker rejected a request, or its result is unknown."""
 
 
 class PeerUnreachable(RequestUnanswered):
@@ -52,60 +52,65 @@ class PeerUnreachable(RequestUnanswered):
 
 
 class PeerAuthenticationFailed(RequestUnanswered):
-    """The broker does not know this one, or the other way round: nothing was asked."""
+    """One of the two brokers rejected the credentials of the other. No request was sent."""
 
 
 class PeerRequestDenied(RequestUnanswered):
-    """The broker knows this one, and denies it what brokers ask of each other."""
+    """The broker authenticated this broker but does not authorize its inter-broker requests."""
 
 
 class PeerSecurity:
     """TLS and SASL of all connections to other brokers. All methods belong to the event loop's thread."""
 
     def __init__(self, context: Callable[[], ssl.SSLContext | None], login: Login | None) -> None:
-        """In: what the next handshake is made with, None for no TLS; who logs in by SASL, None for nobody."""
+        """Create the security of connections to other brokers.
+
+        Args:
+            context: Returns the TLS context of the next handshake; None for no TLS.
+            login: SASL credentials of this broker; None for no SASL.
+        """
         self._context = context
         self.login = login
         self._refused: dict[int, str] = {}
-        """Why, by node id of those that do not let this one in, or that it does not trust."""
+        """Reason of the failed authentication by node id."""
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """For the next handshake; None: there is no TLS."""
+        """TLS context of the next handshake; None without TLS."""
         return self._context()
 
     def on_refused(self, node_id: int, error: PeerAuthenticationFailed) -> None:
-        """One line, however often that happens, until there is another reason."""
+        """Log a failed authentication, once until its reason changes."""
         reason = printable(str(error), _MAX_REASON)
         if self._refused.get(node_id) != reason:
             self._refused[node_id] = reason
             _LOG.error("Transactions wait: this broker does not get on with broker %d: %s", node_id, reason)
 
     def on_accepted(self, node_id: int) -> None:
-        """It answered: tells so, if a line had said that it would not."""
+        """Log that a broker accepts this broker again, if a failure was logged before."""
         if self._refused.pop(node_id, None) is not None:
             _LOG.info("Broker %d lets this broker in again; transactions go on", node_id)
 
 
 class InterBrokerRequest(NamedTuple, Generic[T, A]):
-    """A kind of request to other brokers. `T` is one item of it, `A` is what came of the item."""
+    """A kind of request to other brokers. `T` is one item of it, `A` is the result of an item."""
 
     name: str
-    """Who asks, as the other broker sees it."""
+    """Client id of the requests."""
     version: int
     create_request: Callable[[Sequence[T]], Any]
-    """Puts items into a request."""
+    """Builds the request for a batch of items."""
     parse_response: Callable[[Sequence[T], Any], Sequence[A]]
-    """Takes the same items, and the response: what it says of each. Raises PeerRequestDenied where it says
-    that this broker may not ask."""
+    """Returns the result of each item of the same batch from the response. Raises PeerRequestDenied if the
+    response says that this broker is not authorized.
+    """
     create_unanswered: Callable[[T], A]
-    """What is said of an item that nobody has answered."""
+    """Returns the result of an item that got no response."""
     on_answer: Callable[[T, A], None]
 
 
 class InterBrokerSender(Generic[T, A]):
-    """Sends one kind of request to every broker that there is something for. All methods belong to the event
-    loop's thread."""
+    """Sends one kind of request to all brokers. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -113,7 +118,13 @@ class InterBrokerSender(Generic[T, A]):
         address: Callable[[int], tuple[str, int] | None],
         security: PeerSecurity,
     ) -> None:
-        """In: where a broker is, None where it does not live; what is shown to it."""
+        """Create a sender.
+
+        Args:
+            request: The kind of request.
+            address: Returns host and port of a broker by node id; None if the broker is not live.
+            security: TLS and SASL of the connections.
+        """
         self._request = request
         self._address = address
         self._security = security
@@ -121,11 +132,11 @@ class InterBrokerSender(Generic[T, A]):
         self._queues: dict[int, deque[T]] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._failing: dict[int, type[RequestUnanswered]] = {}
-        """Brokers of which it was told that they do not answer, or deny it."""
+        """The last failure that was logged, by node id of the broker."""
         self._is_closed = False
 
     def enqueue(self, node_id: int, item: T) -> None:
-        """Has something brought to a broker."""
+        """Queue an item for a broker."""
         if self._is_closed:
             return
         self._queues.setdefault(node_id, deque()).append(item)
@@ -133,7 +144,7 @@ class InterBrokerSender(Generic[T, A]):
             self._tasks[node_id] = asyncio.get_running_loop().create_task(self._send_queue(node_id))
 
     def close(self) -> None:
-        """Brings nothing any more; nobody is told."""
+        """Stop sending. Queued items get no result."""
         self._is_closed = True
         for task in self._tasks.values():
             task.cancel()
@@ -151,16 +162,16 @@ class InterBrokerSender(Generic[T, A]):
             except RequestUnanswered as error:
                 self._log_failure(node_id, error)
                 answers = [self._request.create_unanswered(item) for item in items]
-            except Exception as problem:  # noqa: BLE001 - who waits is told, and what is behind it is brought
+            except Exception as problem:  # noqa: BLE001 - the callers get a result, and the log gets the traceback
                 _LOG.error("%s: to broker %d", self._request.name, node_id, exc_info=problem)
                 answers = [self._request.create_unanswered(item) for item in items]
             for item, answer in zip(items, answers, strict=True):
                 self._deliver_answer(item, answer)
-        # Here, and not when the task is done: what is put until then would wait for the next one.
+        # Here and not in a callback of the task: an item that is queued in between would wait for the next item.
         del self._tasks[node_id]
 
     def _log_failure(self, node_id: int, error: RequestUnanswered) -> None:
-        """One line, however often that happens."""
+        """Log a failure, once until its kind changes."""
         if isinstance(error, PeerAuthenticationFailed):
             self._failing.pop(node_id, None)
             self._security.on_refused(node_id, error)
@@ -189,8 +200,9 @@ class InterBrokerSender(Generic[T, A]):
 
 
 class PeerConnection:
-    """A connection to another broker, opened with the first request, and anew after a failure. Its caller
-    sends one request at a time."""
+    """A connection to another broker. It opens with the first request and reopens after a failure. The caller
+    sends one request at a time.
+    """
 
     def __init__(self, client_id: str, security: PeerSecurity) -> None:
         self._client_id = client_id
@@ -199,10 +211,20 @@ class PeerConnection:
         self._streams: Streams | None = None
         self._correlation_id = 0
         self._used_until_ms: float | None = None
-        """On the monotonic clock; None: the login does not end."""
+        """End of the login's use on the monotonic clock; None: the session has no lifetime."""
 
     async def send_request(self, address: tuple[str, int], request: Any, version: int) -> Any:
-        """The answer. In: where that broker is now. Raises PeerUnreachable."""
+        """Send a request and return its response.
+
+        Args:
+            address: Current host and port of the broker.
+            request: Decoded request.
+            version: API version of the request.
+
+        Raises:
+            PeerUnreachable: The broker did not answer in time, or its answer is malformed.
+            PeerAuthenticationFailed: TLS or SASL failed.
+        """
         try:
             streams = await self._open_streams(address)
             async with asyncio.timeout(RESPONSE_TIMEOUT_S):
@@ -224,7 +246,7 @@ class PeerConnection:
             raise
 
     def close(self) -> None:
-        """Lets go of the connection."""
+        """Close the connection."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
@@ -248,7 +270,7 @@ class PeerConnection:
         return not is_over and not streams[0].at_eof()
 
     async def _log_in(self, login: Login, streams: Streams) -> None:
-        """Raises LoginRefused, and Malformed for a broker that does not know the user either."""
+        """Authenticate with SASL. Raises LoginRefused, and Malformed if the broker fails to authenticate itself."""
         sasl_login = SaslLogin(login, secrets.token_urlsafe(NONCE_BYTES))
         began_ms = clock.monotonic_ms()
         request: Any = sasl_login.first_request
@@ -256,7 +278,7 @@ class PeerConnection:
             version = APIS[message_info(type(request)).api_key].versions.last
             answer = await self._exchange_frames(streams, request, version)
             try:
-                # In a thread: what a password is made into takes as long as it is meant to.
+                # In a thread: the key derivation of SCRAM is slow by design.
                 request = await asyncio.to_thread(sasl_login.next_request, answer)
             except ValueError as error:
                 raise Malformed(str(error)) from error
@@ -279,7 +301,7 @@ class PeerConnection:
 
 
 def _describe_tls_error(error: ssl.SSLError) -> str:
-    """What went wrong, and with what."""
+    """Return the cause of a TLS failure and the setting to check."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message} (ssl.truststore.location)"
     reason = (error.reason or str(error)).lower().replace("_", " ")

@@ -1,8 +1,8 @@
 """Transaction requests to other brokers: AddPartitionsToTxn to coordinators, and WriteTxnMarkers to the
 owners of partitions.
 
-Nothing is retried here. A marker that may not have been written is reported as NOT_LEADER_OR_FOLLOWER, and
-`TransactionMarkerManager` writes it again, to the leader of that time. A marker that is written twice changes
+This module never retries. It reports an unconfirmed marker as NOT_LEADER_OR_FOLLOWER, and
+`TransactionMarkerManager` writes it again, to the current leader. A marker that is written twice changes
 nothing.
 Source: Kafka's `AddPartitionsToTxnManager` (KIP-890), `TransactionMarkerChannelManager`,
 `TransactionMarkerRequestCompletionHandler`.
@@ -62,7 +62,7 @@ class RemoteAddPartitions(NamedTuple):
 
 
 class RemoteTransactionRouter(TransactionRouter):
-    """Asks the coordinator of a transaction, wherever that is, for one that asks with AddPartitions alone."""
+    """Sends AddPartitions to the coordinator of a transaction, on this or another broker."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class RemoteTransactionRouter(TransactionRouter):
         return AWAITING_DISK
 
     def close(self) -> None:
-        """Asks no more."""
+        """Stop sending requests."""
         self._sender.close()
 
 
@@ -131,7 +131,7 @@ def _group_by_topic(partitions: Sequence[TransactionPartition]) -> list[AddParti
 def _parse_add_partitions_response(
     additions: Sequence[RemoteAddPartitions], response: AddPartitionsToTxnResponse
 ) -> list[AddPartitionsResult]:
-    """Transactions are answered in the order in which they were asked."""
+    """Return the results; the response has them in the order of the request."""
     if response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         raise PeerRequestDenied("this one's principal has no ClusterAction there (super.users, or an ACL)")
     if response.error_code != ErrorCode.NONE:
@@ -164,7 +164,7 @@ def _set_all_errors(request: AddPartitions, error: ErrorCode) -> AddPartitionsRe
 
 
 class RemoteMarker(NamedTuple):
-    """One marker, and who is told what came of it."""
+    """One marker, and the callback for its result."""
 
     partition: TopicPartition
     end: TransactionEnd
@@ -172,7 +172,7 @@ class RemoteMarker(NamedTuple):
 
 
 class RemoteMarkerWriter:
-    """Writes markers wherever they belong. All methods belong to the event loop's thread."""
+    """Writes markers to the owners of their partitions. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -183,8 +183,17 @@ class RemoteMarkerWriter:
         on_unknown_partition: Callable[[RemoteMarker], None],
         security: PeerSecurity,
     ) -> None:
-        """In: who writes those of this broker, `node_id`; where others are; who finds out what is to be said of a
-        marker for a partition that nobody leads, or that is not known here; what is shown to others."""
+        """Create a writer.
+
+        Args:
+            local_writer: Writes markers to the partitions of this broker.
+            ownership: Ownership of partitions.
+            node_id: Id of this broker.
+            address: Returns host and port of a broker by node id; None if the broker is not live.
+            on_unknown_partition: Takes a marker for a partition that is unknown here or has no leader, and reports
+                its result.
+            security: TLS and SASL of the connections.
+        """
         self._local_writer = local_writer
         self._ownership = ownership
         self._node_id = node_id
@@ -204,7 +213,7 @@ class RemoteMarkerWriter:
     def write_marker(
         self, partition: TopicPartition, end: TransactionEnd, on_written: OnMarkerWritten
     ) -> None:
-        """Writes one marker."""
+        """Write one marker."""
         if self._ownership.owns(self._node_id, partition):
             self._local_writer.write_marker(
                 partition, end, partial(self._on_written_locally, RemoteMarker(partition, end, on_written))
@@ -217,19 +226,19 @@ class RemoteMarkerWriter:
             self._sender.enqueue(owner, RemoteMarker(partition, end, on_written))
 
     def _on_written_locally(self, marker: RemoteMarker, error: ErrorCode) -> None:
-        """A topic that is deleted here may come back, if the cluster does not take that."""
+        """Report a local result. A topic deleted here may come back, if the cluster rejects the deletion."""
         if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self._on_unknown_partition(marker)
         else:
             marker.on_done(error)
 
     def close(self) -> None:
-        """Sends no more."""
+        """Stop sending markers."""
         self._sender.close()
 
 
 def _create_markers_request(markers: Sequence[RemoteMarker]) -> WriteTxnMarkersRequest:
-    """One marker for each partition, so that answers are told apart by their order."""
+    """Create a request with one marker for each partition, so that the order identifies the results."""
     return WriteTxnMarkersRequest(
         markers=[
             WritableTxnMarker(
@@ -260,7 +269,7 @@ def _parse_markers_response(
     for (partition, end, _), (answered, code) in zip(markers, found, strict=True):
         if answered != (end.producer_id, partition.topic, partition.partition):
             raise Malformed(f"it answered for {answered}, and was asked for {partition}")
-        # The other broker may know of topics later than this one: only `on_unknown_partition` finds a deleted one.
+        # The other broker may learn of a topic later than this one: only `on_unknown_partition` detects a deletion.
         error = ErrorCode(code)
         if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise PeerRequestDenied(

@@ -1,12 +1,12 @@
-"""ACLs and users of SCRAM in a cluster: keys that all brokers share, one for each.
+"""ACLs and SCRAM users in a cluster: one key each, shared by all brokers.
 
-Every broker has a mirror of the keys, which a watch keeps, and judges by it. Each change writes one more key as
-well, and compares that nobody has written it since the mirror was as it is: so of two changes at one time one looks
-again, and a try that lands late, when others have changed something, changes nothing. A change is answered when
-this broker's mirror has it. Others have it some milliseconds later.
+Every broker authorizes by a mirror of the keys, which a watch updates. Each change also writes the key
+`security_changed` and compares that its revision is the one of the mirror. So the second of two concurrent changes
+starts over, and a late attempt after another change has no effect. The broker answers a change when its own mirror
+has it. The others have it some milliseconds later.
 
-A broker that cannot reach the store judges by what it knew last, as a broker of Kafka does without controllers; so
-it does where the store has lost everything, or has what makes no sense, and then takes no changes.
+A broker that cannot reach the store authorizes by its last state, as a Kafka broker without controllers does. It
+does the same if the store has lost the keys or has invalid ones, and then rejects changes.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from storage.storage_errors import format_error_reason
 
 _LOG: Final = logging.getLogger("SecurityManager")
 _MAX_OPERATIONS: Final = 100
-"""In a transaction, which has 128 at the most."""
+"""Maximum operations in a transaction, below etcd's default limit of 128."""
 _MAX_BYTES: Final = 1 << 20
 _MAX_CONFLICTS: Final = 20
 _TIMEOUT_S: Final = 30
@@ -48,23 +48,23 @@ class SharedSecurity:
 
     def __init__(self, store: KeyValueStore, keys: ClusterKeys) -> None:
         self.state = SecurityState()
-        """As the mirror has it."""
+        """State of the mirror."""
         self.on_changed: Callable[[SecurityState], None] = lambda _: None
-        """Who judges by it; set by whoever does."""
+        """Called with every new state; set by the authorizer."""
         self._store = store
         self._keys = keys
         self._entries: dict[bytes, bytes] = {}
         self._changed_at = ABSENT
         """The revision of the last change."""
         self.problem = ""
-        """Why what the store has is not obeyed."""
+        """Why the current keys of the store are not in use; empty if they are."""
         self._revision_changed = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    # The mirror
+    # Mirror
 
     async def read_state(self) -> None:
-        """All of it, before anybody is judged. Raises StartFailed for what makes no sense, KeyValueStoreError."""
+        """Read the state before the first authorization. Raises KeyValueStoreError; StartFailed on invalid keys."""
         entries, _ = await read_range(self._store, *self._keys.kind_range("security"))
         self._put_entries(entries)
         try:
@@ -73,14 +73,14 @@ class SharedSecurity:
             raise StartFailed(f"ACLs and users of the cluster make no sense: {error}") from error
 
     def start(self) -> None:
-        """Begins to watch."""
+        """Start to watch the keys."""
         begin, end = self._keys.kind_range("security")
         self._run_in_background(
             mirror_keys(self._store, begin, end, self._on_keys_read, self._on_keys_changed)
         )
 
     def stop(self) -> None:
-        """Watches no more."""
+        """Stop watching the keys."""
         for task in tuple(self._tasks):
             task.cancel()
 
@@ -91,7 +91,7 @@ class SharedSecurity:
 
     def _on_keys_read(self, entries: Sequence[KeyEntry]) -> None:
         if self._entries and not entries:
-            # What was changed once leaves a key, whatever is removed later.
+            # Every change leaves a key, even if all entries are removed later.
             self.problem = "etcd has lost the ACLs and users of the cluster"
             _LOG.error("%s: what was known of them holds on", self.problem)
             self._run_in_background(self._notify_waiters())
@@ -128,11 +128,14 @@ class SharedSecurity:
         async with self._revision_changed:
             self._revision_changed.notify_all()
 
-    # Changing
+    # Changes
 
     async def write(self, old: SecurityState, new: SecurityState) -> SecurityState:
-        """Has the cluster take what is other in `new` than in `old`; what there is then. A change of more than 100
-        entries is several. Raises OSError; what was asked may then be so in part."""
+        """Write the differences between two states to the store, and return the state after that.
+
+        A change of more than 100 entries takes several transactions. Raises OSError, after which a part of the
+        change may be written.
+        """
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 return await self._write_difference(_encode_state(old), _encode_state(new))
@@ -155,16 +158,16 @@ class SharedSecurity:
                 lambda transaction=transaction: self._store.transact(transaction)  # type: ignore[misc]
             )
             conflicts += not outcome.succeeded
-            if outcome.succeeded:  # what others do to that from now on comes after it
+            if outcome.succeeded:  # later changes of others take precedence
                 done = {operation.key for operation in operations}
                 old = {name: value for name, value in old.items() if self._keys.security(name) not in done}
                 new = {name: value for name, value in new.items() if self._keys.security(name) not in done}
-            # Where it was refused another change, or a try of this one that was not answered, has come before.
+            # After a conflict: another change, or an unanswered attempt of this one, came first.
             await self._wait_for_revision(outcome.revision if outcome.succeeded else changed_at + 1)
         raise ClusterChangeRefused("other brokers of the cluster keep changing the same")
 
     def _iterate_operations(self, old: dict[str, str], new: dict[str, str]) -> Iterator[Put | Delete]:
-        """What is left to be done."""
+        """Yield the operations that the mirror does not have yet."""
         for name, value in new.items():
             key = self._keys.security(name)
             if old.get(name) != value and self._entries.get(key) != value.encode():
@@ -174,13 +177,13 @@ class SharedSecurity:
                 yield Delete(self._keys.security(name))
 
     async def _wait_for_revision(self, revision: int) -> None:
-        """The mirror has the change of that revision, or a later one, or makes no sense."""
+        """Wait until the mirror has that revision or a later one, or has a problem."""
         async with self._revision_changed:
             await self._revision_changed.wait_for(lambda: self._changed_at >= revision or self.problem)
 
 
 def _take_fitting(operations: Iterable[Put | Delete]) -> list[Put | Delete]:
-    """As many as fit in one transaction."""
+    """Return the first operations, as many as fit in one transaction."""
     fit: list[Put | Delete] = []
     size = 0
     for operation in operations:
@@ -192,12 +195,12 @@ def _take_fitting(operations: Iterable[Put | Delete]) -> list[Put | Delete]:
 
 
 def create_security_puts(keys: ClusterKeys, state: SecurityState) -> list[Put]:
-    """All keys of a state, for a cluster that has none."""
+    """Return writes of all entries of a state, for a cluster without any."""
     return [Put(keys.security(name), value.encode()) for name, value in _encode_state(state).items()]
 
 
 def _encode_state(state: SecurityState) -> dict[str, str]:
-    """Each ACL and each credential, by a name of its own: that of a credential is its user's."""
+    """Return each ACL and each credential by a unique name, for credentials a hash of user and mechanism."""
     document: Any = state.to_document()
     found = {}
     for kind, entries in (("acl", document["acls"]), ("scram", document["scram"])):
@@ -209,7 +212,7 @@ def _encode_state(state: SecurityState) -> dict[str, str]:
 
 
 def _parse_state(entries: Mapping[bytes, bytes]) -> SecurityState:
-    """Raises ValueError. No key is skipped: it may deny something."""
+    """Return the state of all keys. Raises ValueError for an invalid one; skipping it could lift a denial."""
     acls: list[object] = []
     scram: list[object] = []
     for key, value in entries.items():

@@ -45,7 +45,7 @@ from coordinator.cluster.key_value_store import (
 _LOG: Final = logging.getLogger("Cluster")
 _READ_TIMEOUT_S: Final = 5.0
 _LOGIN_TIMEOUT_S: Final = 3.0
-"""At least: etcd hashes the password on purpose for a tenth of a second of a processor that may be busy."""
+"""Minimum timeout of a login: etcd's password hash takes 0.1 s of CPU time by design, more on a busy machine."""
 _WATCH_RETRY_S: Final = 0.1
 
 _PROGRESS_AFTER_S: Final = 1.0
@@ -62,7 +62,7 @@ _OPTIONS: Final = (
 
 
 class EtcdCredentials(NamedTuple):
-    """What etcd wants to see; empty texts and None for what it does not."""
+    """Credentials of the connection to etcd; empty strings and None for the unused ones."""
 
     username: str = ""
     password: str = ""
@@ -75,7 +75,7 @@ class EtcdStore:
     """A `KeyValueStore` on etcd. All methods belong to the event loop's thread."""
 
     def __init__(self, endpoints: Sequence[str], timeout_ms: int, credentials: EtcdCredentials) -> None:
-        """In: HOST:PORT of each node; how long a try of a transaction may take."""
+        """Create a store. `endpoints` are HOST:PORT of each node, `timeout_ms` is the deadline of one attempt."""
         assert endpoints
         self.endpoints = tuple(endpoints)
         self._timeout_s = timeout_ms / 1000
@@ -85,7 +85,7 @@ class EtcdStore:
         self._token = ""
 
     async def transact(self, transaction: StoreTransaction) -> TransactionResult:
-        """A proof has a linearizable read in it: a comparison alone a follower would answer by itself."""
+        """Apply a transaction. A proof includes a linearizable read, because followers compare locally."""
         request = MESSAGES["TxnRequest"]()
         for compare in transaction.compares:
             create_compare = (
@@ -152,7 +152,7 @@ class EtcdStore:
             return
 
     async def watch(self, begin: bytes, end: bytes, revision: int) -> AsyncIterator[KeyChanges]:
-        """What comes twice after an endpoint was lost is given once."""
+        """Iterate over changes, each once, even if an endpoint repeats them after a failover."""
         assert revision > 0, revision
         is_denied = False
         while True:
@@ -164,7 +164,7 @@ class EtcdStore:
                             yield changes
                             revision = changes.revision + 1
             except StoreAccessDenied:
-                # To who is no longer known a watch says the same: one more try, with a new token.
+                # A watch with an expired token gets the same error: make one more attempt with a new token.
                 if is_denied or not self._token:
                     raise
                 is_denied, self._token = True, ""
@@ -186,14 +186,14 @@ class EtcdStore:
             raise
 
     async def fetch_version(self) -> str:
-        """The release of the node that is asked."""
+        """Return the release of the connected node. Raises KeyValueStoreError."""
         answer = await self._call_method(
             "Maintenance/Status", MESSAGES["StatusRequest"](), "StatusResponse", self._timeout_s
         )
         return str(answer.version)
 
     async def fetch_node_statuses(self) -> list[EtcdNodeStatus]:
-        """How each node is, of those that are known. Raises nothing."""
+        """Return the status of every configured node. Raises nothing."""
         return list(await asyncio.gather(*map(self._fetch_node_status, range(len(self.endpoints)))))
 
     async def _fetch_node_status(self, index: int) -> EtcdNodeStatus:
@@ -216,7 +216,7 @@ class EtcdStore:
         )
 
     async def fetch_lease_left_s(self, lease: int) -> int:
-        """Until a lease ends, if nobody renews it; 0 for one that is gone. Raises KeyValueStoreError."""
+        """Return the seconds until a lease ends without a renewal; 0 after its end. Raises KeyValueStoreError."""
         request = MESSAGES["LeaseTimeToLiveRequest"](ID=lease)
         answer = await self._call_method(
             "Lease/LeaseTimeToLive", request, "LeaseTimeToLiveResponse", self._timeout_s
@@ -229,7 +229,7 @@ class EtcdStore:
                 await channel.close(None)
         self._channels = [None] * len(self._channels)
 
-    # One try
+    # Attempts
 
     async def _call_method(self, method: str, request: Any, answer: str, timeout_s: float) -> Any:
         async def send(channel: grpc.aio.Channel, metadata: Any) -> Any:
@@ -267,14 +267,14 @@ class EtcdStore:
             raise
 
     def _use_next_endpoint(self, index: int) -> None:
-        """The next try is at the next endpoint, unless somebody has moved on already."""
+        """Use the next endpoint from now on, unless another call has already moved on."""
         if self._endpoint_index == index:
             self._endpoint_index = (index + 1) % len(self.endpoints)
 
     async def _open_channel(
         self, index: int | None = None
     ) -> tuple[grpc.aio.Channel, tuple[tuple[str, str], ...]]:
-        """To an endpoint, by default the one whose turn it is."""
+        """Return the channel to an endpoint, by default the current one, and the metadata of its calls."""
         index = self._endpoint_index if index is None else index
         channel = self._channels[index]
         if channel is None:
@@ -393,7 +393,7 @@ def _build_messages() -> dict[str, Any]:
                 field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
             if is_choice:
                 field.oneof_index = 0
-    # `create_revision` of a comparison has to be there also where it is 0: it is a choice of one.
+    # `create_revision` of a comparison is in a oneof, so that a value of 0 is serialized as well.
     [compare] = [message for message in file.message_type if message.name == "Compare"]
     compare.oneof_decl.add(name="target_union")
     for field in compare.field:
@@ -408,24 +408,27 @@ def _build_messages() -> dict[str, Any]:
 
 
 MESSAGES: Final = _build_messages()
-"""The classes, by name."""
+"""Message classes by name."""
 
 
 def compare_creation(key: bytes, revision: int) -> Any:
-    """The comparison that a key came into being at a revision; 0: that it does not exist."""
+    """Return a comparison that holds if a key was created at a revision; 0: if it does not exist."""
     return MESSAGES["Compare"](target=_CREATE, key=key, create_revision=revision)
 
 
 def compare_write(key: bytes, revision: int) -> Any:
-    """The comparison that a key was last written at a revision."""
+    """Return a comparison that holds if the last write of a key was at a revision."""
     return MESSAGES["Compare"](target=_MOD, key=key, mod_revision=revision)
 
 
 async def stream_changes(
     channel: grpc.aio.Channel, metadata: Any, begin: bytes, end: bytes, revision: int
 ) -> AsyncGenerator[KeyChanges, None]:
-    """Changes of a range from a revision on, in order. It ends with StoreUnavailable, RevisionsCompacted,
-    StoreAccessDenied or AioRpcError; StoreAccessDenied also where etcd has forgotten who was let in."""
+    """Yield the changes of a range from a revision on, in order.
+
+    It ends with StoreUnavailable, RevisionsCompacted, StoreAccessDenied or AioRpcError. etcd also denies access
+    after it has forgotten the token.
+    """
     create = MESSAGES["WatchCreateRequest"](key=begin, range_end=end, start_revision=revision)
     call = channel.stream_stream(
         "/etcdserverpb.Watch/Watch",
@@ -459,7 +462,7 @@ async def _write_request(call: Any, request: Any) -> None:
 
 
 async def _read_response(call: Any) -> Any:
-    """What etcd says next."""
+    """Return the next message. Raises StoreUnavailable if the node stays silent."""
     reading = asyncio.ensure_future(call.read())
     try:
         await asyncio.wait({reading}, timeout=_PROGRESS_AFTER_S)
@@ -475,12 +478,12 @@ async def _read_response(call: Any) -> Any:
 
 
 def create_entry(found: Any) -> KeyEntry:
-    """A key, as etcd has it."""
+    """Return a key of etcd as a `KeyEntry`."""
     return KeyEntry(found.key, found.value, found.create_revision, found.mod_revision, found.lease)
 
 
 def _group_by_revision(events: Sequence[Any]) -> list[KeyChanges]:
-    """By revision, in order."""
+    """Group events by revision, in order."""
     by_revision: dict[int, tuple[list[KeyEntry], list[bytes]]] = {}
     for event in events:
         written, deleted = by_revision.setdefault(event.kv.mod_revision, ([], []))

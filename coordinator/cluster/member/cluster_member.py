@@ -1,14 +1,14 @@
-"""One daemon as a member of a cluster: what it owns, and how it comes to own it and gives it up.
+"""One daemon as a member of a cluster: the partitions that it owns, and how it claims and releases them.
 
-Every daemon looks at the same table and computes the same placement. What is placed here and nobody owns is
-claimed; what is owned here and placed elsewhere is given back, one partition at a time, once the other broker has
-lived for a while. A session that ends takes everything along at once.
+Every daemon sees the same table and computes the same placement. A daemon claims the partitions that are placed
+on it and have no owner. It hands over the partitions that it owns and that are placed elsewhere, one at a time,
+once the other broker has been live for a while. The end of the session ends all ownership at once.
 
-Coordinators may be anywhere. A partition of a topic whose records the store has goes to the first of its replicas
-that lives, and is claimed only while that topic is there.
+Coordinators may be on any broker. A replicated partition of a topic goes to the first of its live replicas, and
+is claimed only while that topic exists.
 
-A partition that is doubted (an append of it failed, or its machine contradicted itself) is taken anew: with a new
-token, if it is still owned.
+A doubted partition (after a failed append or an internal error of its machine) is retaken: claimed again with a
+new token, if the daemon still owns it.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ _HANDOVER_S: Final = 2.0
 
 
 class OwnershipCause(StrEnum):
-    """Why a daemon owns a partition, or does not any more."""
+    """Why a daemon gained or lost a partition."""
 
     CLAIMED = "claimed"
     RETAKEN = "retaken"
@@ -71,7 +71,7 @@ class OwnershipCause(StrEnum):
 
 
 class OwnershipListener(Protocol):
-    """The partitions of a daemon, when it gains or loses one. Called at once, in the event loop's thread."""
+    """Interface for gained and lost partitions. Called synchronously, in the event loop's thread."""
 
     def on_partition_gained(
         self, partition: PartitionId, owned: PartitionToken, cause: OwnershipCause
@@ -83,17 +83,16 @@ class OwnershipListener(Protocol):
 
 
 class ReplicatedTopic(NamedTuple):
-    """A topic whose records the store has."""
+    """A topic with its records in the store."""
 
     replicas: Sequence[Sequence[int]]
-    """By partition: who may own it, the one first that should."""
+    """Replicas by partition, the preferred one first."""
     guard: CreatedAt
-    """Holds while the store has this topic, and not another one of that name."""
+    """Holds while the store has this topic, and no other one of that name."""
 
 
 class ClusterMember:
-    """The membership of a daemon: its session, and what it owns. All methods belong to the event loop's
-    thread."""
+    """The membership of a daemon: its session and its partitions. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -108,8 +107,20 @@ class ClusterMember:
         listener: OwnershipListener,
         made: KeyEntry | None,
     ) -> None:
-        """In: how many partitions each topic of coordinators has; what gives the other topics that are owned in the
-        cluster, as they are now; the key that the cluster was made with, if that is looked at."""
+        """Create a member, which `start` starts.
+
+        Args:
+            store: Store of the cluster.
+            keys: Keys of the cluster in the store.
+            node_id: Id of this broker.
+            registration: Value of this broker's key.
+            session_timeout_ms: Lifetime of the session without a renewal.
+            move_delay_ms: Time that another broker must be live before it gets partitions of this one.
+            topics: Number of partitions by coordinator topic.
+            replicated: Returns the other topics with owners in the cluster, as they are now.
+            listener: Listener for gained and lost partitions.
+            made: The key of the cluster's identity, to be compared; None for no comparison.
+        """
         self.node_id = node_id
         self.table = ClusterTable(keys)
         self.owned: dict[PartitionId, PartitionToken] = {}
@@ -125,25 +136,25 @@ class ClusterMember:
         self._topics = dict(topics)
         self._replicated = replicated
         self._replicated_topics: Mapping[str, ReplicatedTopic] = {}
-        """As they were at the last look. A claim for one that is gone is refused by the store."""
+        """Replicated topics at the last reconciliation. The store rejects a claim for a deleted one."""
         self._listener = listener
         self._changing: dict[PartitionId, asyncio.Task[None]] = {}
-        """Partitions that are being claimed or given back."""
+        """Claims and handovers in progress."""
         self._doubted: dict[PartitionId, int] = {}
-        """Tokens of partitions that were doubted before their claim had ended."""
+        """Tokens of partitions that were doubted during their claim."""
         self._tasks: list[asyncio.Task[None]] = []
         self._first_seen: dict[int, tuple[int, int]] = {}
-        """Of each broker its epoch, and since when it has been seen."""
+        """By broker: its epoch, and since when (boot clock, ms) this daemon has seen it."""
         self._known_kinds: set[str] = set()
         self._is_draining = False
         self._has_reconciled = False
-        """Whether it has looked for what is placed here, with a session."""
+        """Whether the first reconciliation with a session is done."""
         self._moving: PartitionId | None = None
         self._changed = asyncio.Event()
         self._table_changed = asyncio.Event()
 
     def start(self) -> None:
-        """Begins the session, and to own."""
+        """Start the session and claim partitions."""
         self.keeper.start()
         loop = asyncio.get_running_loop()
         for kind in KEY_KINDS:
@@ -155,21 +166,21 @@ class ClusterMember:
         self._tasks.append(loop.create_task(self._run()))
 
     def add_coordinated_topic(self, topic: str, partitions: int) -> None:
-        """From now on the partitions of one more topic are owned."""
+        """Own the partitions of one more coordinator topic from now on."""
         self._topics[topic] = partitions
         self.schedule_reconcile()
 
     def forget_topic(self, topic: str) -> None:
-        """A topic is gone, and with it who owns its partitions."""
+        """Release the partitions of a deleted topic."""
         for partition in [each for each in self.owned if each.topic == topic]:
             self._release_ownership(partition, OwnershipCause.DELETED)
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything is known, and nothing is to be claimed that is placed here."""
+        """Whether the table is complete and no claims or handovers are pending."""
         return len(self._known_kinds) == len(KEY_KINDS) and self._has_reconciled and not self._changing
 
-    # What is seen
+    # Table
 
     def _on_keys_read(self, kind: str, entries: Sequence[KeyEntry]) -> None:
         table = self.table
@@ -191,7 +202,7 @@ class ClusterMember:
         self.schedule_reconcile()
 
     def schedule_reconcile(self) -> None:
-        """What is to be owned may be something else."""
+        """Reconcile soon, because the placement may have changed."""
         self._changed.set()
         self._table_changed.set()
 
@@ -211,14 +222,14 @@ class ClusterMember:
                 self._release_ownership(partition, cause)
             self.schedule_reconcile()
 
-    # Owning
+    # Ownership
 
     async def _run(self) -> None:
         while True:
             self._changed.clear()
             try:
                 self._reconcile()
-            except Exception as problem:  # noqa: BLE001 - the next look may do better
+            except Exception as problem:  # noqa: BLE001 - the next reconciliation may succeed
                 _LOG.error("Placing partitions", exc_info=problem)
             try:
                 async with asyncio.timeout(_SWEEP_S):
@@ -235,7 +246,7 @@ class ClusterMember:
         if self._is_draining or len(self._known_kinds) < len(KEY_KINDS) or not session.is_live(now_ms):
             return
         if table.incarnations.get(self.node_id) != session.broker_epoch:
-            return  # its own registration is still to be seen
+            return  # wait until the table has the registration of this session
         self._has_reconciled = True
         replicated = self._replicated_topics = self._replicated()
         for partition in list(self.owned):
@@ -308,7 +319,7 @@ class ClusterMember:
                 self._listener.on_partition_gained(partition, ended, cause)
                 return
             if isinstance(ended, ClaimRefused):
-                # What is seen here is older than what the store has: it would be asked again and again.
+                # The table is older than the store: without a pause the daemon would claim in a busy loop.
                 await asyncio.sleep(_RETRY_S)
                 return
 
@@ -320,7 +331,7 @@ class ClusterMember:
                 return await self._store.read(command)
             return await self._store.transact(command)
         except KeyValueStoreError as error:
-            # One that is full says so at once, and each partition would ask again and again.
+            # A full store fails at once, and each partition would retry in a busy loop.
             await asyncio.sleep(_FULL_RETRY_S if isinstance(error, StoreFull) else _RETRY_S)
             return error
 
@@ -329,7 +340,7 @@ class ClusterMember:
         self.moves[cause] += 1
         try:
             self._listener.on_partition_lost(partition, cause)
-        except Exception as problem:  # noqa: BLE001 - it is no longer owned all the same, and so are the others
+        except Exception as problem:  # noqa: BLE001 - the ownership ends in any case
             _LOG.error("Letting go of %s-%d", *partition, exc_info=problem)
         return owned
 
@@ -337,7 +348,7 @@ class ClusterMember:
         self, partition: PartitionId, cause: OwnershipCause = OwnershipCause.MOVED
     ) -> None:
         if partition not in self.owned:
-            return  # it was given up before this began
+            return  # it was released before this task began
         self._moving = partition
         try:
             owned = self._release_ownership(partition, cause)
@@ -357,7 +368,7 @@ class ClusterMember:
             self._moving = None
 
     def doubt_partition(self, partition: PartitionId) -> None:
-        """The partition is to be taken anew, if it is owned: it was given up already."""
+        """Retake a partition that the caller has already given up, if this daemon owns it."""
         owned = self.owned.pop(partition, None)
         if owned is not None:
             self.moves[OwnershipCause.DOUBTED] += 1
@@ -367,28 +378,36 @@ class ClusterMember:
                 self._retake_partition(partition)
 
     def _retake_partition(self, partition: PartitionId) -> None:
-        """Also where another broker is to have it by now: it is handed over then, as what is owned is."""
+        """Claim a doubted partition again, even if it is placed elsewhere by now: then a handover follows."""
         token = self._doubted.pop(partition, None)
         if token is not None and not self._is_draining:
             self._start_change(partition, self._claim_partition(partition, token, OwnershipCause.RETAKEN))
 
     async def move_partition(self, partition: PartitionId, to: int | None, hold_loading_ms: int = 0) -> None:
-        """Has a broker own a partition, for as long as it lives; None: whoever it is placed at. In: for how long
-        at least it is to say then that it loads, once. Raises KeyValueStoreError."""
+        """Pin a partition to a broker, which then owns it as long as it lives.
+
+        Args:
+            partition: The partition.
+            to: Node id of the broker; None removes the pin.
+            hold_loading_ms: Minimum loading time at the new owner, for the first load only.
+
+        Raises:
+            KeyValueStoreError: The store did not apply the move.
+        """
         pin = self._keys.pin(*partition)
         value = b"%d %d" % (to or 0, hold_loading_ms) if hold_loading_ms else b"%d" % (to or 0)
         operation = Delete(pin) if to is None else Put(pin, value)
         page = await self._store.read(ReadRange(pin))
         written_at = page.entries[0].written_at if page.entries else ABSENT
-        # A try that lands late undoes no later move.
+        # The comparison prevents that a late attempt undoes a later move.
         move = StoreTransaction((WrittenAt(pin, written_at),), (operation,))
         if not (await self._store.transact(move)).succeeded:
             raise StoreUnavailable("another broker has moved it meanwhile, or etcd has lost the cluster")
 
-    # Ending
+    # Shutdown
 
     async def release_all(self, timeout_s: float) -> None:
-        """Gives everything back, and ends the session: others take over at once."""
+        """Release all partitions and end the session, so that other daemons take over at once."""
         self._is_draining = True
         for task in self._changing.values():
             task.cancel()
@@ -405,7 +424,7 @@ class ClusterMember:
         self.abandon()
 
     def abandon(self) -> None:
-        """Stops at once."""
+        """Stop at once without releasing anything."""
         self._is_draining = True
         for task in (*self._tasks, *self._changing.values()):
             task.cancel()
