@@ -1,5 +1,5 @@
-"""Creates the handlers of all APIs and the route table of each broker of a server. Without an authorizer,
-handlers have no guards. Handlers of ACLs and of SCRAM credentials are imported when they are needed.
+"""Creates the handlers of all APIs and the route table of each broker of a server. Without an authorizer, handlers
+have no guards. Handlers of ACLs and of SCRAM credentials are imported on first use.
 """
 
 from collections.abc import Mapping
@@ -46,15 +46,20 @@ _WITHOUT_AUTHORIZER: Final[Mapping[int, Handler]] = {
 def create_routes_by_broker(
     server: "Server", groups: GroupRouter, transaction_handlers: Mapping[int, Handler]
 ) -> dict[int, Routes]:
-    """By node id. In: who answers for groups and for transactions where there is one broker. All count what is
-    answered together."""
+    """Return the routes of all brokers by node id. The brokers share their counters.
+
+    Args:
+        server: The server.
+        groups: Router of the groups for a single broker.
+        transaction_handlers: Handlers of transactions for a single broker.
+    """
     brokers = server.brokers
     if brokers.cluster is None:
         routes = _create_broker_routes(server, groups, transaction_handlers)
         if server.cluster is not None:
             routes = server.cluster.refresh_unknown_topics(routes, server.data_plane.catalogue)
         return {server.settings.config.node_id: routes}
-    from coordinator.apis.broker_routers import BrokerGroupRouter  # nobody else needs it
+    from coordinator.apis.broker_routers import BrokerGroupRouter  # needed only with several brokers
 
     tables: dict[int, Routes] = {}
     for node_id in brokers.listeners:
@@ -94,7 +99,7 @@ def create_routes(
     security: LazySecurity,
     ownership: PartitionOwnership,
 ) -> Routes:
-    """The table of a broker. In: who answers which API of transactions."""
+    """Return the route table of a broker, with the given handlers of transactions."""
     offsets_topic = catalogue.find_topic(CONSUMER_OFFSETS)
     assert offsets_topic is not None, "the data plane shows the topic before there are routes"
     admin = GroupAdminHandler(groups)

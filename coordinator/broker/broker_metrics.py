@@ -29,7 +29,7 @@ from coordinator.topics.data_plane_answer import TopicChange
 
 
 class BrokerMetrics:
-    """What the events of groups and topics add up to since the start."""
+    """Counters of the events of groups, topics and transactions since the start."""
 
     __slots__ = (
         "authentications",
@@ -52,7 +52,7 @@ class BrokerMetrics:
         self.rebalances: Counter[str] = Counter()
         """Rebalances by cause."""
         self.group_counts: GroupCounts = Counter()
-        """What befell groups and members."""
+        """Rebalances, evictions, expiries and refused commits, by counter and label."""
         self.changes: Counter[type[TopicChange]] = Counter()
         """Changes of topics by class."""
         self.transactions: Counter[type[MachineEvent]] = Counter()
@@ -62,14 +62,14 @@ class BrokerMetrics:
         self.notices: Counter[str] = Counter()
         """Notices of the oracles, by oracle."""
         self.authentications = AuthenticationCounts()
-        """Who was let in by SASL, and who was not."""
+        """Successful and failed SASL authentications."""
         self.commits = 0
         self.completed_rebalances = 0
         self.expired_offsets = 0
         self.deleted_offsets = 0
 
     def copy(self) -> "BrokerMetrics":
-        """The counts as they are now."""
+        """Return a copy of the current counts."""
         copied = BrokerMetrics()
         copied.events = self.events.copy()
         copied.rebalances = self.rebalances.copy()
@@ -86,8 +86,8 @@ class BrokerMetrics:
         return copied
 
     def count_event(self, event: GroupEvent) -> None:
-        """Adds what happened in a group."""
-        if type(event) is OffsetsCommitted:  # nearly all are
+        """Count an event of a group."""
+        if type(event) is OffsetsCommitted:  # most events are
             self.commits += event.partitions
             return
         match event:
@@ -107,30 +107,30 @@ class BrokerMetrics:
             self.group_counts[added[0]] += added[1]
 
     def count_changes(self, changes: Iterable[TopicChange]) -> None:
-        """Adds what became of topics."""
+        """Count changes of topics."""
         for change in changes:
             self.changes[type(change)] += 1
 
 
 EVICTION_PHASES: Final = ("join", "sync", "revoke")
-"""What a member did not do in time, before it was put out: rejoin, ask for its assignment, give up partitions."""
+"""The step that an evicted member missed: rejoin, SyncGroup, or the revocation of partitions."""
 
 
 class GroupCounter(StrEnum):
-    """A counter of what befalls groups and members."""
+    """A counter of events of groups and members."""
 
     REBALANCES = "rebalances"
-    """Those begun; of consumer groups, epochs."""
+    """Started rebalances; for consumer groups, epoch bumps."""
     EVICTED = "evicted"
-    """Members, by phase."""
+    """Evicted members, by phase."""
     EXPIRED = "expired"
-    """Sessions of members."""
+    """Expired sessions of members."""
     COMMITS_REFUSED = "commits refused"
-    """Requests, by Kafka's name of the error."""
+    """Refused requests, by Kafka's name of the error."""
 
 
 GroupCounts: TypeAlias = Counter[tuple[GroupCounter, str]]
-"""Each with its label, "" where it has none."""
+"""Counts by counter and label; "" for no label."""
 
 _PHASES: Final = {
     FenceCause.NOT_REJOINED: "join",
@@ -139,17 +139,17 @@ _PHASES: Final = {
 }
 
 CountIncrement: TypeAlias = tuple[tuple[GroupCounter, str], int]
-"""What is to be added to which count."""
+"""A counter with its label, and the number to add."""
 
 
 def find_increment(event: GroupEvent) -> CountIncrement | None:
-    """What of that is counted, of something that happened in a group; None for nothing."""
+    """Return the increment for an event of a group; None if it counts nothing."""
     found = _INCREMENTS.get(type(event))
     return None if found is None else found(event)
 
 
 def _count_expired(event: MemberExpired) -> CountIncrement:
-    # Who never came back with its member id had no session.
+    # A pending member never had a session.
     return (GroupCounter.EXPIRED, ""), int(not event.pending)
 
 
@@ -174,16 +174,16 @@ class EtcdMetrics(NamedTuple):
     """Metrics of a cluster on etcd."""
 
     fenced: int
-    """How often an append was refused because another owns the partition."""
+    """Number of appends that failed because another daemon owns the partition."""
     append_seconds: float
-    """The median of how long the last transactions took; NaN where there was none."""
+    """Median duration of the last transactions; NaN without any."""
     session_left_seconds: float
-    """Until this daemon lets go of everything, unless the engine answers before."""
+    """Time until this daemon's session ends without a renewal."""
     engine_bytes: int
-    """What the engine holds of the partitions that this daemon owns."""
+    """Bytes in the store of the partitions that this daemon owns."""
     node_bytes: Mapping[str, int]
-    """How large the database of each node is, of those that answer, by endpoint."""
+    """Database size by endpoint, for the nodes that answer."""
     quota_bytes: int
-    """How large it may grow."""
+    """Maximum size of the database."""
     is_full: bool
-    """Whether the engine takes no writes for want of room."""
+    """Whether the store rejects writes for lack of space."""

@@ -1,7 +1,7 @@
-"""Writes the checkpoints of a data directory while the loop does other work.
+"""Writes the checkpoints of a data directory in the background.
 
-Who deletes records or topics waits for it before a client is answered. What a stop leaves behind, the data
-directory writes itself, at once; what was being written here then stays out of place.
+A deletion of records or topics waits for its checkpoint before the client gets an answer. At a stop the data
+directory itself writes the remaining checkpoints, synchronously; it supersedes an unfinished write of this module.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from storage.topic_partition import TopicPartition
 _LOG: Final = logging.getLogger("Checkpoints")
 
 TEMPORARY_SUFFIX: Final = ".next.tmp"
-"""Not the one that the data directory uses, perhaps at the same time."""
+"""Differs from the data directory's own suffix, because both may write at the same time."""
 
 
 class CheckpointWriter:
     """Writes the checkpoints of a data directory. All methods belong to the event loop's thread."""
 
     def __init__(self, directory: DataDirectory, failures: OngoingFailures) -> None:
-        """In: who counts what the disk refuses."""
+        """Create a writer. `failures` counts the failures of the disk."""
         self._directory = directory
         self._failures = failures
         self._files = AsyncFiles(directory.files)
@@ -35,7 +35,7 @@ class CheckpointWriter:
         self._is_writing = asyncio.Lock()
 
     def write_due_checkpoints(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
-        """Begins to record how far logs are durable and where they begin, unless that goes on already."""
+        """Start to write recovery points and start offsets of logs, unless such a write is in progress."""
         if self._task is None:
             drafts = self._directory.draft_checkpoints(logs)
             self._task = asyncio.get_running_loop().create_task(self._write_all(drafts))
@@ -70,7 +70,7 @@ class CheckpointWriter:
             _LOG.error("Writing checkpoints", exc_info=problem)
 
     async def write_checkpoint(self, draft: CheckpointDraft) -> None:
-        """Writes a checkpoint, unless a later one is in place; one at a time. Raises OSError."""
+        """Write a checkpoint, unless a newer one is in place. One write runs at a time. Raises OSError."""
         async with self._is_writing:
             if not draft.is_newest():
                 return
@@ -82,11 +82,11 @@ class CheckpointWriter:
                     draft.on_written()
 
     async def stop(self) -> None:
-        """Waits for what is being written."""
+        """Wait for the current write."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
     def abandon(self) -> None:
-        """Ends at once, as in a crash."""
+        """Stop at once, as in a crash."""
         if self._task is not None:
             self._task.cancel()

@@ -46,7 +46,7 @@ _MAX_AWAITED: Final = 5
 _MAX_MEMBERS: Final = 10
 _MAX_LISTED: Final = 10
 _LONG_MS: Final = 1_000
-"""Of a rebalance that takes longer it is told where the time went."""
+"""Duration in milliseconds from which a rebalance's line contains the durations of its phases."""
 
 _CAUSES: Final[Mapping[RebalanceCause, str]] = {
     RebalanceCause.MEMBER_JOINED: "{} joined",
@@ -68,7 +68,7 @@ _REQUESTS: Final[dict[type[RequestRefused], str]] = {
 
 
 def format_trigger(trigger: Trigger) -> str:
-    """`bob-e4fa5815 at 127.0.0.1 left (reason: the consumer is being closed)`."""
+    """Return the cause of a rebalance, such as `bob-e4fa5815 at 127.0.0.1 left (reason: ...)`."""
     if trigger.actor is None or trigger.cause not in _CAUSES:
         return trigger.reason
     text = _CAUSES[trigger.cause].format(format_member_address(trigger.actor))
@@ -76,7 +76,7 @@ def format_trigger(trigger: Trigger) -> str:
 
 
 def format_waits(event: RebalanceWaits) -> str:
-    """Whom the group waits for."""
+    """Return the sentences about a rebalance that waits: since when, why, and for which members."""
     awaited = format_list([_format_awaited(one) for one in event.awaited[:_MAX_AWAITED]], len(event.awaited))
     most = f"{format_seconds(event.left_ms)} more at most"
     if event.trigger is None:
@@ -97,7 +97,7 @@ def format_waits(event: RebalanceWaits) -> str:
             f"{format_seconds(event.left_ms)} more and longer while they come (group.initial.rebalance.delay.ms)."
         )
     if not event.awaited:
-        # Somebody was sent away for group.max.size, and Kafka ends the join phase by its timer only.
+        # The group rejected a member because of group.max.size, and Kafka ends the join phase only by its timer.
         left = format_seconds(event.left_ms)
         return f"{since}: all {format_count(event.members, 'member')} joined, the join phase ends in {left}."
     present = event.members - sum(one.request is not AwaitedRequest.FIRST_JOIN for one in event.awaited)
@@ -125,7 +125,7 @@ def _format_awaited(one: AwaitedMember) -> str:
 
 
 def format_completed(event: RebalanceCompleted) -> str:
-    """What came of a rebalance: how long, why, who is gone, who got what."""
+    """Return the sentences about a completed rebalance: duration, cause, lost members, and assignments."""
     duration = format_seconds(event.ended_ms - event.started_ms) + _format_phases(event)
     result = f"Rebalanced group {event.group_id} to generation {event.generation_id} in {duration}"
     sentences = [f"{result}: {format_trigger(event.trigger)}{_format_if_gone(event)}."]
@@ -143,11 +143,11 @@ def format_completed(event: RebalanceCompleted) -> str:
 
 
 def _format_if_gone(event: RebalanceCompleted) -> str:
-    """Who joins and does not stay was in no generation, so that it is not among those who left one."""
+    """Return a remark if the joining member has left again. It was in no generation, so `event.gone` lacks it."""
     actor = event.trigger.actor
     if actor is None or event.trigger.cause is not RebalanceCause.MEMBER_JOINED:
         return ""
-    # A static member that was restarted meanwhile has another id.
+    # A restarted static member has another id.
     known = {one.member.group_instance_id or one.member.member_id for one in event.members}
     return "" if (actor.group_instance_id or actor.member_id) in known else ", and is gone again"
 
@@ -187,7 +187,7 @@ def _format_members(event: RebalanceCompleted) -> str:
 
 
 def format_refusal(event: RequestRefused) -> str:
-    """One request, and why not."""
+    """Return the sentence about a refused request, with its reason."""
     request = _REQUESTS[type(event)]
     if isinstance(event, CommitRefused) and event.is_transactional:
         request = "TxnOffsetCommit"
@@ -203,7 +203,7 @@ def format_refusal(event: RequestRefused) -> str:
 
 
 def format_reason(event: RequestRefused) -> str:
-    """What stood against it, beside the name of the error; "" where there is no more to say."""
+    """Return the reason of a refusal beyond the name of the error; "" without one."""
     return _format_error(event) if event.detail is None else _format_detail(event.detail)
 
 
@@ -258,5 +258,5 @@ def _format_detail(detail: RefusalDetail) -> str:
 
 
 def _format_protocols(protocol_type: str | None, names: tuple[str, ...]) -> str:
-    """`consumer: range, roundrobin`."""
+    """Return the protocols as text, such as `consumer: range, roundrobin`."""
     return f"{protocol_type or 'no type'}: {format_list(names[:_MAX_LISTED], len(names)) or 'no protocol'}"

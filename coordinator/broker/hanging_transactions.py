@@ -1,10 +1,9 @@
-"""Ends transactions that no coordinator knows, which a directory may have that a broker left.
+"""Aborts hanging transactions: a directory from a crashed broker may have open transactions without a coordinator.
 
-Such a transaction would keep everything behind it from consumers of committed records for ever: nobody is going
-to end it. Which ones these are can be said only when every partition of `__transaction_state` was read; while one
-could not be, they stay open.
+Such a transaction would hide all later records from `read_committed` consumers for ever. groupd can identify the
+hanging ones only after every partition of `__transaction_state` is loaded. If one fails to load, all stay open.
 
-Source: KIP-664, KIP-890; Kafka leaves it to `kafka-transactions.sh find-hanging` and `abort`.
+Source: KIP-664, KIP-890; Kafka leaves this to `kafka-transactions.sh find-hanging` and `abort`.
 """
 
 import logging
@@ -22,9 +21,9 @@ from protocol.error_codes import ErrorCode
 
 _LOG: Final = logging.getLogger("TransactionCoordinator")
 _LEVEL: Final = 0
-"""The epoch of the marker is that of the producer: nobody has raised it."""
+"""Transaction version of the marker: its epoch is the unchanged producer epoch."""
 _MAX_NAMED: Final = 3
-"""Of the partitions that keep it from being known."""
+"""Maximum number of unusable partitions in the log line."""
 
 
 def end_hanging_transactions(
@@ -33,7 +32,7 @@ def end_hanging_transactions(
     transactions: Runtime[TransactionShard],
     writer: LocalMarkerWriter,
 ) -> bool:
-    """Ends what no coordinator knows. Out: False where that cannot be said yet: a partition is still being read."""
+    """Abort the transactions that no coordinator knows. Return False while a partition is still loading."""
     found = find_open_transactions(data_plane, groups)
     if not found:
         return True

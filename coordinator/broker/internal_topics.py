@@ -1,9 +1,8 @@
-"""Internal topics: their logs, partition count and id from the data directory and the config;
-`__consumer_offsets` as the runtime runs it and the data plane shows it; and the images of topics that groups
-use.
+"""Internal topics: their logs, partition count and id from the data directory and the config; the internal topic of
+`__consumer_offsets` for the runtime and the data plane; and the images of topics that groups use.
 
-An existing internal topic keeps its partition count, whatever the config says, because its keys are hashed
-over it.
+An existing internal topic keeps its partition count even if the config changes, because its keys are hashed over
+it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,9 +38,9 @@ from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
 
 NO_CLIENT: Final = Context(0, 0, "", "")
-"""The context of a request that needs no answer."""
+"""The context of a request without an answer."""
 IMAGE_CHANGES: Final[tuple[type[TopicChange], ...]] = (TopicCreated, TopicDeleted, PartitionsAdded)
-"""Changes after which an image is another one."""
+"""Changes that require a new image."""
 
 
 class InternalTopicLogs:
@@ -56,19 +55,31 @@ class InternalTopicLogs:
         new_partitions: int,
         overrides: Mapping[str, str],
     ) -> None:
-        """In: how many partitions it gets where it does not exist yet; its properties. Raises InvalidConfig,
-        OSError."""
+        """Find or define an internal topic.
+
+        Args:
+            name: Name of the topic.
+            directory: Data directory.
+            catalogue: Catalogue of topics.
+            config: Configuration of the broker.
+            new_partitions: Number of partitions of a new topic.
+            overrides: Properties of the topic.
+
+        Raises:
+            InvalidConfig: A property is invalid.
+            OSError: The data directory cannot be read.
+        """
         there = [part for part in directory.list_partitions() if part.topic == name]
-        # What was acknowledged right after a first start may be in the journal alone.
+        # Records that were acknowledged right after a first start may be only in the journal.
         found = {*there, *(part for part in directory.list_journaled_partitions() if part.topic == name)}
         self.name = name
         self.exists = bool(found) or name in catalogue.internal_partitions
-        """Whether the directory has it, or is that of a cluster which has it."""
-        # What a data directory holds stays where its names hash to, whatever the config says by now.
+        """Whether the directory has the topic, or belongs to a cluster that has it."""
+        # Existing keys stay in the partitions that their hashes selected, even if the config has changed.
         count = max((part.partition + 1 for part in found), default=new_partitions)
         self.partitions = max(count, catalogue.internal_partitions.get(name, 0))
         self.new_partitions = self.partitions - len(there)
-        """Those that have no directory yet."""
+        """Number of partitions without a directory."""
         self.flush = LogFlush(config.log_flush) if config.log_flush else LogFlush.ALWAYS
         self.topic_id = next(filter(None, map(directory.find_topic_id, found)), None) or random_topic_id()
         self.overrides = dict(overrides)
@@ -78,7 +89,7 @@ class InternalTopicLogs:
         )
 
     def open_log(self, number: int) -> PartitionLog:
-        """The log of a partition; may take long. Raises StorageError, OSError."""
+        """Open the log of a partition, which may take long. Raises StorageError, OSError."""
         return self._directory.open_log(
             TopicPartition(self.name, number),
             self.config,
@@ -88,8 +99,9 @@ class InternalTopicLogs:
 
 
 def create_segment_config(size_bytes: int) -> dict[str, str]:
-    """The property of a topic that says how large a segment is. The public one takes no value as small as tests
-    want it; Kafka has another one for them."""
+    """Return the property for a segment size in bytes. The public property rejects the small sizes of tests; Kafka
+    has an internal one for them.
+    """
     name = INTERNAL_SEGMENT_BYTES.name if size_bytes < SEGMENT_BYTES_MIN else "segment.bytes"
     return {name: str(size_bytes)}
 
@@ -100,7 +112,7 @@ class OffsetsTopic:
     def __init__(
         self, directory: DataDirectory, data_plane: DataPlane, config: Config, group_config: GroupConfig
     ) -> None:
-        """Raises InvalidConfig, OSError."""
+        """Define the topic. Raises InvalidConfig, OSError."""
         overrides = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
@@ -115,7 +127,7 @@ class OffsetsTopic:
             overrides,
         )
         self.new_shard: Callable[[GroupConfig, TopicsImage, ConsumerGroupConfig], GroupShard] = GroupShard
-        """Makes the groups of a partition, whenever one is read."""
+        """Creates the groups of a partition at each load."""
         self._config = config
         self._data_plane = data_plane
         self._catalogue = data_plane.catalogue
@@ -125,8 +137,14 @@ class OffsetsTopic:
     def create_internal_topic(
         self, topics: Callable[[], TopicsImage], *, starts_leader_epochs: bool = False
     ) -> InternalTopic[GroupShard]:
-        """For the engine: a shard of groups in each partition. One that is about to be read knows the topics of
-        then, and what they become meanwhile it is told after. In: whether each reading is a new leader epoch."""
+        """Return the internal topic for the engine, with a group shard in each partition.
+
+        A shard starts with the topics at the time of its load and gets all later changes.
+
+        Args:
+            topics: Returns the current topics.
+            starts_leader_epochs: Whether each load begins a leader epoch.
+        """
         return InternalTopic(
             name=CONSUMER_OFFSETS,
             partitions=self.logs.partitions,
@@ -144,7 +162,7 @@ class OffsetsTopic:
         )
 
     def attach_to_data_plane(self, runtime: Runtime[GroupShard], *, is_needed: bool) -> None:
-        """Have the data plane show what the engine runs. `is_needed` lists the topic from the start."""
+        """Attach the engine's logs to the data plane. `is_needed` lists the topic from the start."""
         topic = self._data_plane.attach_internal(
             CONSUMER_OFFSETS,
             self.logs.topic_id,
@@ -165,7 +183,7 @@ class OffsetsTopic:
 
 
 def send_group_configs(runtime: Runtime[GroupShard], changes: Sequence[TopicChange]) -> None:
-    """Tell groups which configs of their own they have now."""
+    """Send changed configs to their groups."""
     for change in changes:
         if isinstance(change, GroupConfigChanged):
             request = GroupConfigsChanged(change.group_id, dict(change.configs))
@@ -173,18 +191,18 @@ def send_group_configs(runtime: Runtime[GroupShard], changes: Sequence[TopicChan
 
 
 class TopicImages:
-    """The image that holds now. One for all partitions of the groups, made anew after each change."""
+    """The current image of topics, shared by all partitions of the groups and replaced after each change."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._current = self._create_image(0)
 
     def get_current(self) -> TopicsImage:
-        """The topics now."""
+        """Return the current topics."""
         return self._current
 
     def refresh(self) -> TopicsChanged:
-        """Looks at the topics again: what groups are told of the difference."""
+        """Create a new image, and return the change that groups need."""
         before, self._current = self._current, self._create_image(self._current.version)
         return TopicsChanged(self._current, before.find_deleted(self._current))
 

@@ -1,4 +1,4 @@
-"""The listeners of a server: their sockets, and what each asks of a client before it takes requests."""
+"""The listeners of a broker: their sockets, endpoints and security."""
 
 import asyncio
 import socket
@@ -22,10 +22,10 @@ class BrokerListeners:
 
     def __init__(self) -> None:
         self.endpoints: list[Endpoint] = []
-        """One a listener, in the order of `listeners`."""
+        """One for each listener, in the order of `listeners`."""
         self._acceptors: list[Acceptor] = []
         self._security_by_endpoint: list[ListenerSecurity | None] = []
-        """What each endpoint asks of clients."""
+        """Security of each endpoint; None for PLAINTEXT."""
         self._backlog = 0
         self._connections: Connections
         self._securities: list[ListenerSecurity] = []
@@ -43,9 +43,20 @@ class BrokerListeners:
         counts: AuthenticationCounts,
         bound: Mapping[str, Sequence[socket.socket]],
     ) -> None:
-        """Takes the addresses, once there is what listeners ask clients by. In: the listeners; what is known
-        of users; where is counted who was let in; sockets that are bound already, by the listener's name. Raises
-        StartFailed."""
+        """Bind the sockets of all listeners, after their security is loaded.
+
+        Args:
+            settings: Settings of the server.
+            listeners: The listeners.
+            make_endpoint: Creates the endpoint of a listener.
+            connections: Connections of the server.
+            security: Users and ACLs.
+            counts: Counters of authentications.
+            bound: Sockets that are already bound, by listener name.
+
+        Raises:
+            StartFailed: An address or the security of a listener is not usable.
+        """
         self._backlog = settings.config.socket_listen_backlog_size
         self._connections = connections
         for listener in listeners:
@@ -68,18 +79,18 @@ class BrokerListeners:
             self._acceptors.append(Acceptor(loop, each, endpoint, self._connections, security))
 
     def open(self) -> None:
-        """Lets clients in."""
+        """Start accepting connections."""
         for acceptor in self._acceptors:
             acceptor.open()
 
     def stop(self) -> None:
-        """Lets nobody in, until `start`."""
+        """Stop accepting connections until `start`."""
         for acceptor in self._acceptors:
             acceptor.close()
         self._acceptors.clear()
 
     def start(self) -> None:
-        """Takes the addresses again that it had before `stop`, and lets clients in. Raises StartFailed."""
+        """Bind the same addresses as before `stop`, and accept connections. Raises StartFailed."""
         try:
             for endpoint, security in zip(self.endpoints, self._security_by_endpoint, strict=True):
                 address = endpoint.listener.address._replace(port=endpoint.port)
@@ -90,15 +101,15 @@ class BrokerListeners:
         self.open()
 
     def set_advertised_address(self, name: str, address: Address) -> None:
-        """From now on clients that connect to a listener are told to come to this address. Raises KeyError where
-        there is no such listener."""
+        """Set the advertised address of a listener. Raises KeyError if there is no such listener."""
         {endpoint.listener.name: endpoint for endpoint in self.endpoints}[name].set_advertised_address(
             address
         )
 
     def find_client_context(self, name: str) -> ssl.SSLContext | None:
-        """For the next handshake with another broker's listener of this name; None: it has no TLS. Raises KeyError
-        where there is no such listener."""
+        """Return the TLS context for the next handshake with another broker's listener of this name; None without
+        TLS. Raises KeyError if there is no such listener.
+        """
         listener_security = {
             endpoint.listener.name: security
             for endpoint, security in zip(self.endpoints, self._security_by_endpoint, strict=True)
@@ -106,12 +117,14 @@ class BrokerListeners:
         return None if listener_security is None else listener_security.client_context
 
     async def reload(self) -> None:
-        """Reads what listeners show and trust again, for new connections. What is wrong is told in the log."""
+        """Reload certificates and trust stores for new connections. Errors go to the log."""
         for security in self._securities:
             await security.reload()
 
     def request_reload(self) -> None:
-        """Has them read again, once more where that is under way: then something may have been read already."""
+        """Reload in the background. During a reload this schedules another one, because the first may have read old
+        files.
+        """
         self._is_reload_due = not self._is_closed
         if self._is_reload_due and self._reload_task is None:
             self._reload_task = asyncio.get_running_loop().create_task(self._reload_while_due())
@@ -125,7 +138,7 @@ class BrokerListeners:
             self._reload_task = None
 
     def close(self) -> None:
-        """Lets nobody in any more."""
+        """Stop accepting connections for good."""
         self._is_closed = True
         if self._reload_task is not None:
             self._reload_task.cancel()
@@ -138,7 +151,7 @@ class BrokerListeners:
 def _create_listener_security(
     listener: Listener, settings: ServerSettings, security: LazySecurity, counts: AuthenticationCounts
 ) -> ListenerSecurity | None:
-    """None for PLAINTEXT."""
+    """Return the security of a listener; None for PLAINTEXT."""
     if listener.protocol is SecurityProtocol.PLAINTEXT:
         return None
     from coordinator.security.server.secured_listener import SecuredListener  # and what TLS and SASL need

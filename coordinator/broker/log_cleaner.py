@@ -1,5 +1,4 @@
-"""Compacts logs while the broker serves, one at a time, the dirtiest first, and finds the logs that are
-compacted.
+"""Selects the logs to compact, and compacts them while the broker serves, one at a time, the dirtiest first.
 
 A pass has a background budget: slices of two milliseconds on the event loop, with a pause of four times as long and
 a turn in the run queue after each. Disk operations run in a thread. So a pass takes at most a fifth of the loop.
@@ -38,12 +37,12 @@ PAUSE_S: Final = 4 * BACKGROUND_SLICE_NS / 1e9
 
 
 class CompactableLog(NamedTuple):
-    """A log that is to be compacted, and what is known of it outside."""
+    """A log to compact, with its limits."""
 
     partition: TopicPartition
     log: PartitionLog
     readable_offset: int
-    """Where consumers may read up to."""
+    """Offset up to which consumers may read."""
     is_last_of_producer: IsLastOfProducer
 
 
@@ -53,7 +52,7 @@ class BackgroundBudget(TimeBudget):
     __slots__ = ("_pause",)
 
     def __init__(self, run_queue: RunQueue, pause: Callable[[float], Awaitable[None]]) -> None:
-        """In: `pause` waits for so many seconds. It raises an error to end the work."""
+        """Create the budget. `pause` waits for a number of seconds; it raises an error to end the work."""
         super().__init__(run_queue)
         self._pause = pause
 
@@ -84,12 +83,12 @@ class LogCleaner:
         """Create a cleaner.
 
         Args:
-            directory: drafts the checkpoints of the progress.
-            checkpoints: writes them.
-            logs: lists the logs to compact as they are now.
-            backoff_ms: how long to rest when there is nothing to do.
-            failures: counts the refusals of the disk.
-            run_queue: gives turns on the event loop.
+            directory: Drafts the checkpoints of the progress.
+            checkpoints: Writes the checkpoints.
+            logs: Lists the current logs to compact.
+            backoff_ms: Pause before the next check for logs to compact.
+            failures: Counts the failures of the disk.
+            run_queue: Gives turns on the event loop.
         """
         self.passes = 0
         self.bytes_removed = 0
@@ -101,22 +100,22 @@ class LogCleaner:
         self._backoff_s = backoff_ms / 1000
         self._uncleanable: set[PartitionLog] = set()
         self._unclosed_transactions: dict[PartitionLog, int] = {}
-        """Where the dirty part ended that a pass made nothing of, since a transaction in it has no end."""
+        """End of the dirty part of a log after a pass that an open transaction had stopped completely."""
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins, with a rest."""
+        """Start, with a pause first."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Ends the pass that is under way, at its next pause, and waits for that."""
+        """End the current pass at its next pause, and wait for that."""
         self._stop.set()
         if self._task is not None:
             await asyncio.wait([self._task])
 
     def abandon(self) -> None:
-        """Ends at once, as in a crash."""
+        """Stop at once, as in a crash."""
         if self._task is not None:
             self._task.cancel()
 
@@ -140,7 +139,7 @@ class LogCleaner:
         }
 
     async def _pause(self, seconds: float) -> None:
-        """Raises _Stopping when the daemon does."""
+        """Wait. Raises _Stopping when the daemon stops."""
         try:
             await asyncio.wait_for(self._stop.wait(), seconds)
         except TimeoutError:
@@ -166,7 +165,7 @@ class LogCleaner:
         return max(due, key=lambda each: each[1].dirty_ratio, default=None)
 
     def _mark_uncleanable(self, target: CompactableLog, error: Exception) -> None:
-        """Until the log is opened again: what is damaged stays so."""
+        """Exclude a log until it is opened again, because damage is permanent."""
         self._uncleanable.add(target.log)
         is_known = isinstance(error, LogDamaged | OSError)
         _LOG.error(
@@ -177,7 +176,7 @@ class LogCleaner:
         )
 
     async def _clean_log(self, target: CompactableLog, todo: LogToClean) -> bool:
-        """One pass; whether the log is cleaner than before."""
+        """Run one pass. Return whether it cleaned the log."""
         terms = CompactionTerms(
             clock.wall_ms(), target.log.config.delete_retention_ms, target.is_last_of_producer
         )
@@ -187,7 +186,7 @@ class LogCleaner:
                 for draft in self._directory.draft_checkpoints({target.partition: target.log}):
                     await self._checkpoints.write_checkpoint(draft)
             if target.log.compactable_offset < todo.end_offset:
-                return False  # a later one was begun meanwhile, and says so when it is written
+                return False  # a later checkpoint began meanwhile, and advances the offset when it is written
             if target.log.is_pinned:
                 return False  # it is being copied
             compaction = Compaction(target.log, todo, terms)
@@ -210,7 +209,7 @@ class LogCleaner:
             return False
         except _Stopping:
             raise
-        except Exception as problem:  # noqa: BLE001 - the other logs are compacted all the same
+        except Exception as problem:  # noqa: BLE001 - the cleaner continues with the other logs
             self._mark_uncleanable(target, problem)
             return False
         result = compaction.result
@@ -231,7 +230,7 @@ class LogCleaner:
                 "%s: %d records without a key were removed", target.partition, result.records_without_key
             )
         if target.log.is_closed:
-            return False  # deleted meanwhile: a topic of that name would be another one
+            return False  # deleted meanwhile: a new topic may have the same name
         target.log.cleaned_offset = result.end_offset
         try:
             draft = self._directory.draft_cleaned_offset(target.partition, result.end_offset)
@@ -275,8 +274,12 @@ def list_compactable_logs(
     internal: Mapping[str, Runtime[Any]],
     kept: Runtime[Any] | None,
 ) -> Iterator[CompactableLog]:
-    """In: the partitions that clients produce to, as they are now; the internal topics, of which one may come into
-    being later; that of them which is kept whole.
+    """Yield the logs to compact.
+
+    Args:
+        hosted: Returns the current partitions of topics.
+        internal: Runtimes of internal topics by name; later ones are included.
+        kept: The runtime with logs that are never compacted; None for no exception.
     """
     for each in hosted():
         if each.log is not None and each.producers is not None and each.log.config.compacts:

@@ -1,4 +1,4 @@
-"""What becomes of topics, and who asks for one that is not there, as lines of a log."""
+"""Log lines about changes of topics, and about requests for unknown topics."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ from storage.topic_partition import TopicPartition, uuid_to_text
 _LOG: Final = logging.getLogger("TopicManager")
 
 FEWER_REPLICAS: Final = "Ask for fewer replicas, or set accept.any.replication.factor=true"
-"""What to do about a replication factor above the number of brokers."""
+"""Advice for a replication factor above the number of brokers."""
 _MAX_NAME: Final = 80
 _MAX_LISTED: Final = 5
 _MAX_LINES: Final = 100
@@ -46,13 +46,18 @@ _SUMMARIES: Final[dict[type[TopicChange], str]] = {
 
 
 def log_startup_problems(plane: DataPlane) -> None:
-    """Writes what a start could not remove of deleted topics, and which partitions it could not open, and why."""
+    """Log remains of deleted topics and offline partitions after a start, with the reasons."""
     _log_not_removed(plane.directory.not_removed, plane.catalogue.removal_error)
     _log_offline(plane.list_failed_partitions())
 
 
 def _log_not_removed(directories: Mapping[str, OSError], others: OSError | None) -> None:
-    """In: directories that had been given up already, each with its reason; the reason why others were not."""
+    """Log directories of deleted topics that could not be removed.
+
+    Args:
+        directories: Directories of earlier deletions, each with its error.
+        others: Error of the other deletions; None without one.
+    """
     reasons = [
         f"{path}: {format_error_reason(error, path)}"
         for path, error in islice(directories.items(), _MAX_LISTED)
@@ -70,7 +75,7 @@ def _log_remaining_files(reasons: str) -> None:
 
 
 def _log_offline(failed: Mapping[TopicPartition, Exception]) -> None:
-    """One line for all those that had no descriptor."""
+    """Log the offline partitions. All partitions without a file descriptor share one line."""
     without_file = {
         name: reason for name, reason in failed.items() if isinstance(reason, NoFileDescriptorLeft)
     }
@@ -83,7 +88,7 @@ def _log_offline(failed: Mapping[TopicPartition, Exception]) -> None:
 
 
 def describe_offline(failed: Mapping[TopicPartition, Exception]) -> str | None:
-    """All partitions that are offline in one line, with the reason of the first; None when there are none."""
+    """Return one line about all offline partitions, with the first error; None without any."""
     if not failed:
         return None
     names = [str(name) for name in islice(failed, _MAX_LISTED)]
@@ -93,7 +98,7 @@ def describe_offline(failed: Mapping[TopicPartition, Exception]) -> str | None:
 
 
 def log_changes(changes: Sequence[TopicChange], limit: LogLineLimit) -> None:
-    """Writes the lines of what became of topics: one for all of a kind where one request has changed many."""
+    """Log changes of topics. Many changes of one kind in one request share one line."""
     for change in _log_summaries(changes):
         match change:
             case TopicCreated(name, _, partitions, automatic):
@@ -132,7 +137,7 @@ def _log_limited(
     change: PartitionFailed | PartitionsRefused | ReplicationFactorRefused | MarkerRepeated,
     limit: LogLineLimit,
 ) -> None:
-    """Writes the line of what may come again and again."""
+    """Log a change that may repeat often, as far as `limit` admits."""
     match change:
         case PartitionFailed(name, partition, reason):
             count = limit.admit("partition failed", name, partition)
@@ -171,7 +176,7 @@ def _log_limited(
 
 
 def _log_summaries(changes: Sequence[TopicChange]) -> list[TopicChange]:
-    """Writes a line for each kind of which there are many; the others."""
+    """Log one line for each kind with many changes. Return the other changes."""
     names: dict[type[TopicChange], list[str]] = {}
     for change in changes:
         if isinstance(change, TopicCreated | TopicDeleted | PartitionsAdded):
@@ -185,8 +190,7 @@ def _log_summaries(changes: Sequence[TopicChange]) -> list[TopicChange]:
 def log_missing(
     missing: Sequence[MissingTopic], api: str, client_id: str, client_host: str, limit: LogLineLimit
 ) -> None:
-    """Writes who asked in a request of `api` for what is not there: a line for each reason, of those topics that
-    `limit` admits."""
+    """Log a client's request for unknown topics: one line for each reason, with the topics that `limit` admits."""
     by_reason: dict[MissingReason, list[MissingTopic]] = {}
     for topic in missing:
         if limit.admit("topic", client_id, client_host, topic.name, topic.topic_id):

@@ -1,5 +1,5 @@
-"""The transaction coordinator over `__transaction_state`: its parts and their connections. It is imported and
-created on first use.
+"""The transaction coordinator over `__transaction_state`: its parts and their connections. The server imports and
+creates it on first use.
 
     InitProducerId, AddPartitionsToTxn, EndTxn ─▶ TransactionRouter ─▶ Runtime over __transaction_state
     Produce, TxnOffsetCommit ─▶ AddPartitionsToTxnManager ─▶ the same   │ messages, once they are durable
@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 
 
 class TransactionCoordinator:
-    """Owns the runtime over `__transaction_state`, its handlers and the writers of its markers. It has no
-    partition until one is taken."""
+    """Owns the runtime over `__transaction_state`, its handlers and its marker writers. Partitions load later, by
+    `Engine.open_partition`.
+    """
 
     def __init__(
         self,
@@ -69,8 +70,22 @@ class TransactionCoordinator:
         on_topics_changed: Callable[[Sequence[TopicChange]], None],
         cluster: "ClusterTransactions | None",
     ) -> None:
-        """In: what counts events and what bounds their lines; who is told what became of topics; what brings
-        things to other daemons."""
+        """Create the coordinator.
+
+        Args:
+            loop: The event loop.
+            engine: Engine of the state machines.
+            config: Configuration of the broker.
+            logs: Logs of `__transaction_state`.
+            data_plane: Topics and their logs.
+            groups: Router of the groups.
+            topics: Handler of the data plane.
+            tasks: Tasks of long requests.
+            arrival: Arrival time of the current request.
+            events: Event counters, and the rate limit of their log lines.
+            on_topics_changed: Takes changes of topics, such as repeated markers.
+            cluster: Transactions of a cluster's daemon; None without a cluster.
+        """
         topic, transaction_config = create_transaction_topic(logs, config), config.view(TransactionConfig)
         self.runtime = engine.add_topic(
             topic if cluster is None else cluster.create_replicated_topic(topic, logs)
@@ -108,14 +123,14 @@ class TransactionCoordinator:
     def create_broker_handlers(
         self, groups: GroupRouter, ownership: PartitionOwnership, node_id: int
     ) -> Mapping[int, Handler]:
-        """Return the handlers of one broker among several in the process. In: the router of its groups."""
+        """Return the handlers of one broker among several in the process. `groups` is the router of its groups."""
         router = BrokerTransactionRouter(
             self.runtime, self._config.view(TransactionConfig), ownership, node_id
         )
         return self._create_handlers(router, groups)
 
     def _create_handlers(self, router: TransactionRouter, groups: GroupRouter) -> Mapping[int, Handler]:
-        """In: who is asked about transactions, and about groups."""
+        """Return the handlers by API key, over a router of transactions and one of groups."""
         catalogue, create_handler = self._data_plane.catalogue, self._tasks.create_handler
         producers = TransactionsHandler(
             router, catalogue, len(groups.runtime.partitions), self._topics.handle
@@ -135,11 +150,11 @@ class TransactionCoordinator:
         }
 
     def end_hanging_transactions(self) -> bool:
-        """Ends what no coordinator knows; False where that cannot be said yet."""
+        """Abort the transactions that no coordinator knows. Return False while a partition is still loading."""
         return end_hanging_transactions(self._data_plane, self._groups, self.runtime, self.marker_writer)
 
     async def _draw_producer_id(self, _: object) -> int:
-        """Raises OSError where the disk refuses to reserve any."""
+        """Return a new producer id. Raises OSError if the disk rejects the reservation of a block."""
         ids = self._data_plane.producer_ids
         producer_id = ids.take_producer_id()
         if producer_id is None:
@@ -148,8 +163,9 @@ class TransactionCoordinator:
 
 
 def create_transaction_topic(logs: InternalTopicLogs, config: Config) -> InternalTopic[TransactionShard]:
-    """A shard of transactions in each partition. Each reading of one whose log has gone on is a new epoch of its
-    coordinator."""
+    """Return the internal topic with a transaction shard in each partition. Each load that makes a partition
+    writable begins a new coordinator epoch.
+    """
     transaction_config = config.view(TransactionConfig)
     return InternalTopic(
         name=logs.name,

@@ -1,1 +1,1 @@
-"""Runs pure machines over internal topics: between the clock, the timers, the log and whoever waits."""
+"""Runs pure machines over internal topics: connects them with the clock, the timers, the log and the callers."""

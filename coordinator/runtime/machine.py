@@ -1,7 +1,7 @@
-"""What the engine runs, and what it has to be told about it.
+"""Interfaces of the machines that the engine runs, and the definition of an internal topic.
 
-A machine is pure: `coordinator/core/outcome.py` has its contract. Beside it stands how its records are written,
-and what a request is told that cannot be put to it.
+A machine is pure: `coordinator/core/outcome.py` has its contract. An internal topic adds the codec of its records
+and the error responses for requests without a machine.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,78 +19,78 @@ if TYPE_CHECKING:
 
 
 class DurableSnapshot(Protocol):
-    """What the log of a machine says, at one moment."""
+    """An immutable view of a machine's durable state."""
 
     def __len__(self) -> int:
-        """The number of keys that have a value."""
+        """Return the number of keys with a value."""
 
     def facts(self) -> Iterator[Fact]:
-        """Facts that make this state of an empty one."""
+        """Yield the facts that build this state from an empty one."""
 
 
 class Machine(Protocol):
     """The machine of one partition. Every call returns without waiting; see `coordinator/core/outcome.py`."""
 
     def handle(self, request: Any, context: Context, now: Now) -> Outcome:
-        """Acts on a request. Its waiter is answered by this outcome or by a later one, exactly once."""
+        """Handle a request. This outcome or a later one answers its waiter, exactly once."""
 
     def fire_timer(self, key: Any, now: Now) -> Outcome:
-        """Acts on a timer whose deadline has passed; one that was moved may fire all the same."""
+        """Handle an expired timer. A timer may also fire after its deadline was moved."""
 
     def replay(self, fact: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Applies a fact of the log to the durable state; one of a transaction waits there for its end."""
+        """Apply a fact of the log to the durable state. A fact of a transaction stays pending until its end."""
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """Applies the marker at the end of a producer's transaction."""
+        """Apply the marker at the end of a producer's transaction."""
 
     @property
     def has_open_transactions(self) -> bool:
         """Whether facts wait for the end of their transaction."""
 
     def on_loaded(self, now: Now) -> Outcome:
-        """The last fact was replayed. Raises ValueError when what the log says cannot be."""
+        """Finish the load after the last fact. Raises ValueError if the facts are inconsistent."""
 
     def unload(self) -> list[tuple[int, object]]:
-        """Gives everything up: an answer for everybody who is parked."""
+        """Unload the machine. Return the answers for all waiting requests, by waiter."""
 
     @property
     def durable_keys(self) -> int:
-        """How many keys have a value in the log."""
+        """Number of keys with a value in the log."""
 
     def copy_durable(self) -> DurableSnapshot:
-        """What the log says, as it is now: to be written down while the machine goes on. No transaction is open."""
+        """Return a view of the durable state, to be written while the machine continues. No transaction is open."""
 
 
 class HeartbeatMachine(Machine, Protocol):
-    """A machine that is asked again and again for nothing but a sign that all is well: a heartbeat."""
+    """A machine with a fast path for frequent requests that change nothing: heartbeats."""
 
     def try_heartbeat(self, request: Any, context: Context, monotonic_ms: int, /) -> object | None:
-        """Takes a request, at a monotonic group time in milliseconds, from which nothing follows but its answer.
-        None: nothing was done, and `handle` has to be asked."""
+        """Return the response to a heartbeat that changes nothing else, at a monotonic group time in milliseconds.
+        Return None, without an effect, if `handle` has to process it.
+        """
 
 
 Encode = Callable[[Fact], EncodedFact]
 
 
 class RecordCodec(Protocol):
-    """How the facts of a machine are written in its internal topic."""
+    """The encoding of a machine's facts in its internal topic."""
 
     @property
     def contents(self) -> str:
-        """What a state file says it holds. One that says something else is not read."""
+        """Content type of a state file. A load ignores files with another type."""
 
     def encode(self, fact: Fact) -> EncodedFact:
-        """A fact as the log takes it."""
+        """Encode a fact for the log."""
 
     def encoder(self) -> Encode:
         """Return an encoder of facts for one partition; it may cache keys that come repeatedly."""
 
     def canonical_key(self, key: bytes) -> bytes | None:
-        """The one form of a key that may be written in several; None for one that is of another machine's. Raises
-        Malformed."""
+        """Return the canonical form of a key; None for a key of another machine. Raises Malformed."""
 
     def decode(self, key: bytes, value: bytes) -> Fact:
-        """A fact of the log. Raises Malformed."""
+        """Decode a fact of the log. Raises Malformed."""
 
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
@@ -99,34 +99,34 @@ M = TypeVar("M", bound=Machine)
 B = TypeVar("B", bound=HeartbeatMachine)
 
 BuildErrorResponse = Callable[[Any, int, ErrorCode], object]
-"""Takes a request, its api version and an error; gives the response that says so."""
+"""Takes a request, its API version and an error; returns the error response."""
 
 
 class InternalTopic(Struct, Generic[M], frozen=True):
-    """An internal topic, and the machine that each of its partitions holds."""
+    """An internal topic, and the machine of each of its partitions."""
 
     name: str
     partitions: int
     flush: LogFlush
     compression: int
-    """Of the batches that are written: Kafka's number of a codec."""
+    """Kafka's number of the codec for new batches."""
     codec: RecordCodec
     new_machine: Callable[[int, int], M]
-    """Takes the number of a partition and the leader epoch of its log. Called again whenever one is read from the
-    log."""
+    """Takes the number of a partition and the leader epoch of its log. Called at each load."""
     build_error_response: BuildErrorResponse
     open_log: Callable[[int], PartitionLog]
     """Takes the number of a partition. Called in a thread."""
     logger: str
-    """The name under which the engine tells of trouble."""
+    """Name of the logger for the engine's log lines about this topic."""
     contents_label: str
-    """What a partition holds, for these lines."""
+    """Name of a partition's contents in these lines."""
     is_read_only: Callable[[Any], bool] = lambda _: False
-    """Whether nothing is ever written for a request: it is put to a machine whose log cannot be written, too."""
+    """Returns whether a request never writes. A machine with an unwritable log accepts such requests."""
     starts_leader_epochs: bool = False
-    """Whether a leader epoch of the log begins each time that a partition is read for good, durably before there is
-    a machine: no two machines that could write have the same."""
+    """Whether each load that makes a partition writable begins a leader epoch, durably before the machine is in
+    service: no two machines that could write have the same epoch.
+    """
     replication: "Replication | None" = None
-    """Who brings what partitions append to the engine that has their logs; None where the disk has them."""
+    """Replicates appends to the cluster's store; None if the logs are only on disk."""
     producer_expiration_ms: int = DAY_MS
-    """After how long without a record a producer is forgotten that has no transaction open."""
+    """Idle time in milliseconds after which a producer without an open transaction is removed."""

@@ -31,22 +31,22 @@ from storage.stored_batch import StoredBatch
 
 RECORDS_PER_STEP: Final = 500
 OFFSETS_PER_STEP: Final = 5000
-"""Of batches that are only looked at for their producers."""
+"""Offsets in one step over batches that are read only for their producers."""
 
 _LOG: Final = logging.getLogger("LoadQueue")
 _INT16: Final = Struct(">h")
 
 
 class LoadFailed(Exception):
-    """A record that is of a known kind and makes no sense."""
+    """A record of a known type has an invalid value."""
 
 
 class MissingKey(Exception):
-    """A record without a key, which cannot be of a machine."""
+    """A record without a key, which no machine writes."""
 
 
 class PartitionLoad(Generic[M]):
-    """One reading of one log into one machine, from the newest state beside it, or from the start."""
+    """The load of one log into one machine, from the newest state file or from the start."""
 
     def __init__(
         self,
@@ -58,8 +58,16 @@ class PartitionLoad(Generic[M]):
         *,
         producer_expiration_ms: int = DAY_MS,
     ) -> None:
-        """In: where a batch ends, and the reading, unless that is where the log ends; after how long without a
-        record a producer is forgotten."""
+        """Create a load.
+
+        Args:
+            log: The log.
+            machine: An empty machine.
+            files: File system of the state files.
+            codec: Codec of the records.
+            end_offset: End of a batch at which to stop; None for the end of the log.
+            producer_expiration_ms: Idle time after which a producer is removed.
+        """
         self._log = log
         self._end_offset = end_offset
         self.machine = machine
@@ -69,19 +77,23 @@ class PartitionLoad(Generic[M]):
         self._open: OpenTransactions[bytes, bytes] = OpenTransactions()
         self._next_step = RECORDS_PER_STEP
         self.producers = ProducerStateManager(log, producer_expiration_ms)
-        """Who has written transactions: of what was read of the log, and what is kept beside it. No transaction
-        begins before a state and ends after it."""
+        """Transactional producers, from the snapshot next to the log and from the log itself. No transaction spans
+        the end of a state file.
+        """
         self.records = 0
-        """Read so far, those of the state included."""
+        """Number of records so far, including the ones of the state file."""
         self.warnings: list[str] = []
-        """What is to be told of it."""
+        """Warnings for the log."""
         self.state_end_offset = 0
-        """Up to where the log did not have to be read."""
+        """End offset of the used state file; 0 without one."""
 
     def run_steps(self) -> Iterator[int]:
-        """Reads all of it; gives the number of records so far from time to time.
+        """Read all records, and yield their number so far from time to time.
 
-        Raises LogDamaged, LoadFailed, OSError.
+        Raises:
+            LogDamaged: The log is damaged.
+            LoadFailed: A record is invalid.
+            OSError: The disk failed.
         """
         yield from self._read_state()
         if self._end_offset is None:
@@ -100,8 +112,7 @@ class PartitionLoad(Generic[M]):
         yield self.records
 
     def _iterate_remaining(self) -> Iterator[tuple[bytes, bytes, int]]:
-        """Keys and values, with the producer where a transaction is open. Of two for a key the later one is the
-        newer."""
+        """Yield keys and values, with the producer of an open transaction. A later value of a key is newer."""
         pending = list(self._open.iterate_pending())
         for producer_id, key, value, is_superseded in pending:
             if is_superseded:
@@ -138,7 +149,7 @@ class PartitionLoad(Generic[M]):
             self.warnings.append(f"The log is read without a state that is of no use: {line}")
 
     def _begin_producers(self) -> Iterator[int]:
-        """What is kept of producers beside the log may be older than the state."""
+        """Load the producers up to the end of the state file; their snapshot may be older than it."""
         known_to = self.producers.begin_load()
         for offset in range(known_to, self.state_end_offset, OFFSETS_PER_STEP):
             self.producers.catch_up(offset)
@@ -165,8 +176,9 @@ class PartitionLoad(Generic[M]):
                 yield self.records
 
     def _apply_batch(self, batch: StoredBatch) -> None:
-        """Raises CorruptBatch, Malformed, MissingKey. A batch that compaction has emptied begins no transaction:
-        the end of its own may be gone already."""
+        """Apply a batch. A batch that compaction has emptied begins no transaction, because its end marker may be
+        gone. Raises CorruptBatch, Malformed, MissingKey.
+        """
         self.producers.feed_batch(batch)
         header, records = batch.header, batch.records()
         if header.is_control:
@@ -188,7 +200,7 @@ class PartitionLoad(Generic[M]):
         if key is not None and record.value is not None:
             self._open.add_record(producer_id, key, record.value)
         elif key is not None:
-            # Nobody writes such a one. Kafka removes the value at once.
+            # No known client writes a transactional tombstone. Kafka removes the value at once.
             self._open.remove_key(key)
             self._newest.apply_records([(key, None)])
 
@@ -206,7 +218,7 @@ def _pairs(records: Iterable[Record]) -> Iterator[KeyValuePair]:
 
 
 class NewestValues:
-    """The values of one partition's log by key, as bytes; a key in whose place is a tombstone is not there."""
+    """The newest values of one partition's log by key, as bytes. A tombstone removes its key."""
 
     __slots__ = ("_codec", "_values", "unknown_types")
 
@@ -214,13 +226,13 @@ class NewestValues:
         self._codec = codec
         self._values: dict[bytes, bytes] = {}
         self.unknown_types: dict[int, None] = {}
-        """Types of keys that were met and belong to no machine of this topic. Their records stay in the log."""
+        """Types of keys that belong to no machine of this topic. Their records stay in the log."""
 
     def __len__(self) -> int:
         return len(self._values)
 
     def apply_records(self, pairs: Iterable[KeyValuePair]) -> None:
-        """Takes records in the order of the log. Raises MissingKey; Malformed for a key of a known type."""
+        """Apply records in the order of the log. Raises MissingKey; Malformed for a key of a known type."""
         values = self._values
         for key, value in pairs:
             if key in values:
@@ -232,7 +244,7 @@ class NewestValues:
                 self._apply_other(key, value)
 
     def _apply_other(self, key: bytes | None, value: bytes | None) -> None:
-        """A record whose key has no value here, or is written in another way."""
+        """Apply a record with a new key, or with another form of a known one."""
         canonical = self.canonical_key(key)
         if canonical is None:
             return
@@ -242,8 +254,9 @@ class NewestValues:
             self._values.pop(canonical, None)
 
     def canonical_key(self, key: bytes | None) -> bytes | None:
-        """The one form of a record's key; None for one that belongs to no machine of this topic, which is noted.
-        Raises MissingKey; Malformed for a key of a known type."""
+        """Return the canonical form of a record's key. Return None, and note the type, for a key of another
+        machine. Raises MissingKey; Malformed for a key of a known type.
+        """
         if key is None:
             raise MissingKey("a record has no key")
         if key in self._values:
@@ -255,16 +268,20 @@ class NewestValues:
         return canonical
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values, from the key that has been there longest."""
+        """Iterate over keys and values, in the order of the keys' first insertion."""
         return iter(self._values.items())
 
 
 def begin_leader_epoch(log: PartitionLog) -> None:
-    """Begins one at the end of a log, durably, unless nothing was written in the one that it has. Blocks; safe in
-    a thread while nobody appends.
+    """Begin a leader epoch at the end of a log, durably, unless the current epoch has no records.
 
-    It is above all that batches of the log have: a broker that was killed may have left a checkpoint that is empty.
-    Raises LogDamaged, OSError; the log then has the epoch that it had.
+    It blocks, and is safe in a thread while no other thread appends. The new epoch is greater than the epoch of
+    the last batch, because a killed broker may have left an empty checkpoint. On an error the log keeps its
+    epoch.
+
+    Raises:
+        LogDamaged: The last batch is not readable.
+        OSError: The checkpoint could not be written.
     """
     written = -1
     if log.log_end_offset > log.log_start_offset:
@@ -278,7 +295,7 @@ def begin_leader_epoch(log: PartitionLog) -> None:
 
 Opening = Future[PartitionLog]
 ReadLog = Callable[[Opening], Iterator[object]]
-"""Takes an opened log, or the reason why it could not be opened. Returns the steps that read it."""
+"""Takes an opened log, or the error of the attempt. Returns the steps that read it."""
 
 
 class LoadQueue:
@@ -293,7 +310,13 @@ class LoadQueue:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, opener: Executor, on_empty: Callable[[], None]
     ) -> None:
-        """`opener` is the executor that opens logs. `on_empty` is called each time that all added logs are read."""
+        """Create a queue.
+
+        Args:
+            loop: The event loop.
+            opener: Executor that opens logs.
+            on_empty: Called each time that all added logs are loaded.
+        """
         self._loop = loop
         self._on_empty = on_empty
         self._opener = ExecutorShare(opener)
@@ -340,7 +363,7 @@ class LoadQueue:
                 next(steps)
             except StopIteration:
                 self._remove(steps)
-            except Exception as problem:  # noqa: BLE001 - the other logs are read all the same
+            except Exception as problem:  # noqa: BLE001 - the queue continues with the other logs
                 _LOG.error("Failed to read a log", exc_info=problem)
                 self._remove(steps)
         if self._reading:
@@ -349,7 +372,7 @@ class LoadQueue:
             self._on_empty()
 
     def _remove(self, steps: Iterator[object]) -> None:
-        # The step may have added a smaller log, which is first now.
+        # The step may have added a smaller log, which is now first.
         self._reading = [entry for entry in self._reading if entry[2] is not steps]
         heapify(self._reading)
 
@@ -361,7 +384,7 @@ class LoadQueue:
         await asyncio.gather(*going_on, return_exceptions=True)
 
     def abandon(self) -> None:
-        """Stop at once, as a crash would."""
+        """Stop at once, as in a crash."""
         self._is_stopped = True
         self._reading.clear()
         self._opener.cancel()

@@ -1,10 +1,8 @@
-"""Batches that have a producer, on their way into the log of a machine: records of transactions, and the markers at
-their ends.
+"""Batches with a producer in the log of a machine: records of transactions, and their end markers.
 
-Two states follow them. The *expected* one takes a batch up as it is kept for the end of the iteration, so that what
-is asked next is checked against it; where the batch will lie is known by then. That of the log takes it up when it
-is there: a snapshot of it says nothing that the log does not. Should a batch never come to lie there, the partition
-is read again, and both are made anew.
+Two producer states follow these batches. The *expected* state records a batch at once, with its future offset,
+so that the next requests are checked against it. The state of the log records the batch after its append, so
+that a snapshot never has more than the log. If an append fails, the partition reloads and rebuilds both states.
 """
 
 from collections.abc import Sequence
@@ -26,14 +24,14 @@ from storage.producers.producer_state import ProducerState
 from storage.producers.producer_state_manager import ProducerStateManager
 
 BASE_SEQUENCE: Final = 0
-"""What Kafka's coordinator writes: its batches are not numbered, whether or not they have a producer."""
+"""Kafka's coordinator writes its batches without sequence numbers, with or without a producer."""
 
 
 class ProducerBatch(NamedTuple):
-    """A batch that has a producer: the records of one outcome in a transaction, or the marker that ends it."""
+    """A batch with a producer: the records of one outcome in a transaction, or its end marker."""
 
     header: BatchHeader
-    """The producer, the number of records and their time; its place in the log is not known yet."""
+    """Producer, number of records and their time. The offset is not known yet."""
     facts: Sequence[EncodedFact] = ()
     marker: EndMarker | None = None
 
@@ -41,7 +39,7 @@ class ProducerBatch(NamedTuple):
     def from_transaction(
         cls, facts: Sequence[EncodedFact], owner: TransactionOwner, wall_ms: int
     ) -> "ProducerBatch":
-        """Make the batch of the records of a transaction."""
+        """Create a batch from the records of a transaction."""
         return cls(
             build_transactional_header(owner.producer_id, owner.producer_epoch, len(facts), wall_ms), facts
         )
@@ -53,7 +51,7 @@ class ProducerBatch(NamedTuple):
         return cls(header, marker=EndMarker(marker.is_committed, marker.coordinator_epoch))
 
     def apply_to_expected(self, expected: ProducerState, offset: int) -> None:
-        """It is kept, and will lie at an offset."""
+        """Record the batch in the expected state, at its future offset."""
         header, timestamp_ms = self.header, self.header.max_timestamp_ms
         if self.marker is None:
             expected.record_batch(header, offset, timestamp_ms)
@@ -62,12 +60,12 @@ class ProducerBatch(NamedTuple):
         expected.record_marker(
             header.producer_id, header.producer_epoch, coordinator_epoch, offset, timestamp_ms
         )
-        expected.find_last_stable_offset(offset)  # forgets what has ended before
+        expected.find_last_stable_offset(offset)  # removes transactions that ended before
 
     def append(self, log: PartitionLog, producers: ProducerStateManager, codec: int) -> bool:
         """Encode the batch at the end of the log and write it.
 
-        Returns: whether it began a segment. Raises StorageError, OSError.
+        Return whether this rolled a segment. Raises StorageError, OSError.
         """
         header, timestamp_ms = self.header, self.header.max_timestamp_ms
         producer_id, producer_epoch = header.producer_id, header.producer_epoch

@@ -1,11 +1,11 @@
-"""Brings what partitions append to the engine that has their logs, and has it prove that they are still owned.
+"""Replicates appends to the cluster's store, and has the store prove that this daemon still owns the partitions.
 
-At the end of each iteration of the loop there is one submission for each partition in which something was appended,
-or an answer was made. What becomes of it is told by its ticket, in the order of submissions. Who puts them into
-transactions is `AppendSubmitter`: nothing here knows of keys or tokens.
+At the end of each loop iteration there is one submission for each partition with new records or new answers.
+Tickets report the results in the order of submissions. `AppendSubmitter` builds the transactions: this module
+knows no keys or tokens.
 
-A submission that fails says nothing of what the engine has: the partition is given up, and taken anew under another
-token, if it is still owned.
+After a failed submission the content of the store is unknown. The partition is then released, and taken back
+under another token if this daemon still owns it.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class Ticket(NamedTuple):
 
 
 class NotReplicated(StorageError):
-    """Nobody can tell what the engine has of a log."""
+    """The replicated content of a log is unknown."""
 
 
 class AppendSubmitter(Protocol):
@@ -46,19 +46,23 @@ class AppendSubmitter(Protocol):
         data: bytes,
         ticket: Ticket | None,
     ) -> None:
-        """Has bytes made durable under a token. Nothing is told of a piece without a ticket: that of a later one
-        stands for it as well."""
+        """Append bytes under a token. A piece without a ticket gets no result: the ticket of the next piece covers
+        it.
+        """
 
     def submit_proof(self, partition: TopicPartition, token: int, ticket: Ticket) -> None:
-        """Has the engine confirm that a token is valid."""
+        """Have the store confirm that a token is valid."""
 
 
 class Replication:
-    """All methods belong to the event loop's thread."""
+    """A `DurabilityBackend` that replicates logs to the cluster's store. All methods belong to the event loop's
+    thread.
+    """
 
     def __init__(self, appends: AppendSubmitter, on_doubted: Callable[[TopicPartition], None]) -> None:
-        """In: who is told that a partition was given up that may still be owned: it is to be taken anew, under a
-        new token."""
+        """Create a backend. `on_doubted` takes a released partition that this daemon may still own: it must be
+        taken back under a new token.
+        """
         self.on_doubted = on_doubted
         self._appends = appends
         self._names: dict[PartitionLog, TopicPartition] = {}
@@ -66,12 +70,12 @@ class Replication:
         self._removed_listeners: set[OnSynced] = set()
 
     def on_opened(self, partition: TopicPartition, log: PartitionLog) -> None:
-        """A partition has a log, all of which the engine has."""
+        """Register the log of a partition, which the store has completely."""
         self.on_released(partition)
         self._names[log] = partition
 
     def on_released(self, partition: TopicPartition) -> None:
-        """A partition is given up: nothing of its log is submitted any more, though that may be open still."""
+        """Stop submitting appends of a released partition, even if its log is still open."""
         for other in [log for log, name in self._names.items() if name == partition or log.is_closed]:
             del self._names[other]
 
@@ -83,7 +87,7 @@ class Replication:
         for log, on_synced in requested.items():
             try:
                 self._submit(log, on_synced)
-            except Exception as problem:  # noqa: BLE001 - the other logs are submitted all the same
+            except Exception as problem:  # noqa: BLE001 - the other logs are still submitted
                 _LOG.error("Failed to submit %s", log.directory, exc_info=problem)
                 ticket = Ticket(log, -1, log.log_end_offset, on_synced)
                 asyncio.get_running_loop().call_soon(self.on_failed, ticket, f"cannot submit: {problem!r}")
@@ -105,7 +109,7 @@ class Replication:
         self._removed_listeners.add(on_synced)
 
     def on_confirmed(self, ticket: Ticket) -> None:
-        """The engine has it, and the token was valid after the submission."""
+        """Handle a successful submission: its records are stored, and the token was valid afterwards."""
         log = ticket.log
         queue = log.durability.replication_queue
         if queue is None or log.is_closed or ticket.on_synced in self._removed_listeners:
@@ -115,7 +119,7 @@ class Replication:
         self._notify(ticket, None)
 
     def on_failed(self, ticket: Ticket, reason: str) -> None:
-        """Nobody can tell what became of it."""
+        """Handle a submission with an unknown result."""
         if not ticket.log.is_closed and ticket.on_synced not in self._removed_listeners:
             self._notify(ticket, NotReplicated(f"{self._names.get(ticket.log)}: {reason}"))
 
@@ -123,5 +127,5 @@ class Replication:
     def _notify(ticket: Ticket, error: StorageError | None) -> None:
         try:
             ticket.on_synced(ticket.log, error)
-        except Exception as problem:  # noqa: BLE001 - the other logs' waiters get their answers all the same
+        except Exception as problem:  # noqa: BLE001 - the waiters of other logs still get their answers
             _LOG.error("After replicating %s", ticket.log.directory, exc_info=problem)

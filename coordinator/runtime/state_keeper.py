@@ -1,13 +1,13 @@
-"""Writes state files beside the logs of machines, so that a start need not read whole logs.
+"""Writes state files next to the logs of machines, so that a start need not read whole logs.
 
-At a stop, a partition gets a state file if its log has grown by more records than are read in no time. While
-the daemon runs, a partition gets one when the records that a start would have to read cost several times as
-much as the state file. That bounds a start after a crash too, and costs a small part of the commits. Both are
+At a stop, a partition gets a state file if reading the new records would take longer than syncing the file.
+While the daemon runs, a partition gets one when the records that a start would have to read cost several times
+as much as the state file. That bounds a start after a crash too, and costs a small part of the commits. Both are
 written batch by batch, never whole in memory, and the event loop does other work in between.
 
-A partition whose log has open transactions gets none: their outcome is not known yet. Records of types that
-no machine serves are not part of a state file and stay in the log. Should a later groupd serve them, its
-codec gives the content another name, and the log is read.
+A log with open transactions gets no state file, because their outcome is unknown. Records of types without a
+machine are not part of a state file and stay in the log. If a later groupd supports them, its codec has another
+content type, and the load reads the log.
 """
 
 import asyncio
@@ -30,19 +30,20 @@ from storage.state_file import StatePoint, encode_state_header, format_state_pat
 from storage.storage_errors import StorageError, format_error_reason
 
 MIN_RECORDS_AT_STOP: Final = 500
-"""Fewer than this are read faster than a file is synced."""
+"""Below this number, reading the records is faster than syncing a file."""
 MIN_RECORDS_WHILE_RUNNING: Final = 50_000
 MIN_RECORDS_PER_KEY: Final = 4
 PAUSE_S: Final = 0.005
-"""The pause after each batch, whose encoding takes about a fifth of it. A time budget would let a state file use
-every free slice of the loop; the pause leaves most of the processor and of the disk to commits."""
+"""The pause in seconds after each batch; encoding a batch takes about a fifth of it. A time budget would let a
+state file use every free slice of the loop. The pause leaves most of the CPU and of the disk to commits.
+"""
 
 RECORDS_PER_BATCH: Final = 200
 _BATCH_BYTES: Final = 1024 * 1024
 
 
 class _CapturedState(NamedTuple):
-    """A state in memory, on its way to a file."""
+    """A state in memory, to be written to a file."""
 
     partition: CoordinatorPartition[Any]
     log: PartitionLog
@@ -52,7 +53,7 @@ class _CapturedState(NamedTuple):
 
 
 class StateKeeper:
-    """All methods belong to the event loop's thread."""
+    """Writes the state files of one internal topic. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class StateKeeper:
         logger: str,
         failures: OngoingFailures,
     ) -> None:
-        """In: who counts what the disk refuses."""
+        """Create a keeper. `failures` counts the failures of the disk."""
         self._failures = failures
         self._files = files
         self._async_files = AsyncFiles(files)
@@ -70,17 +71,17 @@ class StateKeeper:
         self._log = logging.getLogger(logger)
         self._partitions = partitions
         self._end_offsets: dict[int, int] = {}
-        """Where the newest state of a partition ends, by number; missing until it is read."""
+        """End offset of the newest state file by partition number; missing until the partition is loaded."""
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
         self.written_count = 0
 
     def on_loaded(self, partition: CoordinatorPartition[Any], state_end_offset: int) -> None:
-        """A partition was read, from a state that ended at `state_end_offset` (0: from the start)."""
+        """Register a loaded partition and the end offset of the state file that it used (0: none)."""
         self._end_offsets[partition.number] = state_end_offset
 
     def write_due(self) -> None:
-        """Begins to write the states that are due by now, unless that goes on already."""
+        """Start to write the due state files, unless a write is in progress."""
         if self._task is None and not self._is_stopping:
             due = [part for part in self._partitions if self._is_due(part)]
             if due:
@@ -93,13 +94,15 @@ class StateKeeper:
             self._log.error("Writing states", exc_info=problem)
 
     async def stop(self) -> None:
-        """Waits for what is being written; nothing more is begun."""
+        """Wait for the current write, and start no other."""
         self._is_stopping = True
         if self._task is not None:
             await asyncio.wait([self._task])
 
     def capture_final_states(self) -> list[_CapturedState]:
-        """The states to write at a stop, taken while the groups are still in service and their logs durable."""
+        """Return the states to write at a stop. Call it while the machines are in service and their logs are
+        durable.
+        """
         captured = [
             self._capture_state(part)
             for part in self._partitions
@@ -108,19 +111,22 @@ class StateKeeper:
         return [one for one in captured if one is not None and one.log.durable_offset >= one.point.end_offset]
 
     async def write_final_states(self, captured: list[_CapturedState]) -> None:
-        """Writes what `capture_final_states` gave. What cannot be written is told, and costs the next start
-        time."""
+        """Write the states of `capture_final_states`. A failed write is logged; it only makes the next start
+        slower.
+        """
         for one in captured:
             await self._write_state(one, _always_continue)
 
     def abandon(self) -> None:
-        """Ends at once, as in a crash."""
+        """Stop at once, as in a crash."""
         self._is_stopping = True
         if self._task is not None:
             self._task.cancel()
 
     def _records_since(self, partition: CoordinatorPartition[Any]) -> int:
-        """What a start would have to read besides the newest state; 0 where there is to be none."""
+        """Return the number of records that a start would read after the newest state file; 0 if none should be
+        written.
+        """
         end_offset = self._end_offsets.get(partition.number)
         log, machine = partition.log, partition.machine
         if end_offset is None or log is None or log.failure is not None or log.is_closed:
@@ -128,7 +134,7 @@ class StateKeeper:
         if machine is None or partition.has_open_transactions:
             return 0
         if end_offset and not has_state(self._files, log, end_offset):
-            # Compaction has gone past it.
+            # Compaction has removed the state file.
             end_offset = self._end_offsets[partition.number] = 0
         return log.log_end_offset - max(end_offset, log.log_start_offset)
 
@@ -139,7 +145,7 @@ class StateKeeper:
         return records >= MIN_RECORDS_PER_KEY * int(partition.machine.durable_keys)
 
     def _capture_state(self, partition: CoordinatorPartition[Any]) -> _CapturedState | None:
-        """The machine's state as it is, and where its log is; None when the two are not the same just now."""
+        """Return the machine's state and its offset in the log; None while the machine is ahead of the log."""
         log, machine = partition.log, partition.machine
         if log is None or machine is None or partition.state is not PartitionState.OWNED:
             return None
@@ -156,7 +162,7 @@ class StateKeeper:
 
     async def _write_due(self, due: list[CoordinatorPartition[Any]]) -> None:
         for partition in due:
-            # Records are appended at the end of an iteration of the loop: at its start none are pending.
+            # Appends happen at the end of a loop iteration: at its start no records are pending.
             await asyncio.sleep(0)
             if self._is_stopping:
                 return
@@ -175,7 +181,7 @@ class StateKeeper:
     async def _write_state(
         self, captured: _CapturedState, should_continue: Callable[[], Awaitable[bool]]
     ) -> bool:
-        """Whether a state is written; why it cannot be, is told."""
+        """Write a state file and return whether it is in place. A failure is logged."""
         batches = encode_state_batches(captured.state, self._codec)
         contents, count = self._codec.contents, len(captured.state)
         try:
@@ -207,11 +213,21 @@ async def write_state(
     batches: Iterable[bytes],
     should_continue: Callable[[], Awaitable[bool]],
 ) -> bool:
-    """Writes what `log` comes to at `point`, and removes the states that it replaces; whether it did.
+    """Write the state of `log` at `point`, and remove the states that it replaces. Return whether it is in place.
 
-    In: what the records mean, how many there are, and the batches that hold them; what is awaited after each batch
-    and says whether the state is wanted still. Touches no more of the log than the name of its directory.
-    Raises OSError; the log then has the state it had, or both.
+    Of the log this uses only the name of its directory.
+
+    Args:
+        files: File system.
+        log: The log.
+        point: Offset of the state.
+        contents: Content type of the records.
+        records_count: Number of records.
+        batches: Encoded batches of the records.
+        should_continue: Awaited after each batch; returns whether the state is still needed.
+
+    Raises:
+        OSError: The write failed. The log then has its earlier state file, or both.
     """
     path = format_state_path(log, point.end_offset)
     head = encode_state_header(point, contents, records_count)
@@ -230,7 +246,7 @@ async def write_state(
         try:
             await file.put_in_place()
         except FileNotFoundError:
-            # Compaction has gone past it and has removed what there was of it.
+            # Compaction has removed the temporary file.
             return False
     for name in await files.listdir(log.directory):
         other = f"{log.directory}/{name}"
@@ -241,7 +257,7 @@ async def write_state(
 
 
 def encode_state_batches(state: DurableSnapshot, codec: RecordCodec) -> Iterator[bytes]:
-    """The records of a state, in encoded batches that each take little time."""
+    """Yield the records of a state in encoded batches, each of which takes little time."""
     batch: list[EncodedFact] = []
     size = 0
     for fact in state.facts():

@@ -16,29 +16,30 @@ class GroupClock(Protocol):
     """The clock by which the timers of machines fire. Its time never runs backwards."""
 
     on_moved: list[Callable[[], None]]
-    """Called, each, whenever this clock goes on otherwise than before: held, let go, moved ahead."""
+    """Called after each change of this clock: held, released, or moved ahead."""
 
     def at_request(self) -> Now:
-        """The time of the request at hand: when its bytes were read."""
+        """Return the arrival time of the current request: when its bytes were read."""
 
     def now(self) -> Now:
-        """The time now, for what nobody asked for: timers, loads, messages."""
+        """Return the current time, for work without a request: timers, loads, messages."""
 
     def to_group_ms(self, process_ms: int) -> int:
-        """The monotonic group time, in milliseconds, at a monotonic time of the process that has just been read."""
+        """Return the monotonic group time at a recent monotonic time of the process, both in milliseconds."""
 
     def delay_ms_until(self, deadline_ms: int) -> int | None:
-        """How long from now on the process has to wait for a monotonic group time, in milliseconds: 0 when it is
-        there, None when it will not come before the clock is moved."""
+        """Return the time in milliseconds until a monotonic group time: 0 if it has passed, None if it will not
+        come before the clock is moved.
+        """
 
 
 class ProcessClock:
-    """Group time that is the process's."""
+    """Group time that equals the time of the process."""
 
     __slots__ = ("_arrival", "on_moved")
 
     def __init__(self, arrival: clock.Arrival) -> None:
-        """In: the instant at which the bytes at hand were read."""
+        """Create a clock. `arrival` is the instant at which the current request's bytes were read."""
         self._arrival = arrival
         self.on_moved: list[Callable[[], None]] = []
 
@@ -80,7 +81,7 @@ class Timers:
         return len(self._deadlines)
 
     def set(self, key: Hashable, deadline_ms: int) -> None:
-        """Arms a timer, in place of one of the same key."""
+        """Set a timer, replacing one of the same key."""
         self._deadlines[key] = deadline_ms
         self._sequence += 1
         heappush(self._heap, (deadline_ms, self._sequence, key))
@@ -90,16 +91,16 @@ class Timers:
             self._arm(deadline_ms)
 
     def cancel(self, key: Hashable) -> None:
-        """Disarms a timer; one that is not armed stays so."""
+        """Cancel a timer, if it is set."""
         self._deadlines.pop(key, None)
 
     def cancel_where(self, matches: Callable[[Hashable], bool]) -> None:
-        """Disarms every timer whose key matches."""
+        """Cancel every timer with a matching key."""
         for key in [key for key in self._deadlines if matches(key)]:
             del self._deadlines[key]
 
     def close(self) -> None:
-        """Disarms everything."""
+        """Cancel all timers."""
         self._deadlines.clear()
         self._heap.clear()
         self._disarm()
@@ -123,7 +124,7 @@ class Timers:
         self._armed_ms = deadline_ms
         delay_ms = self._clock.delay_ms_until(deadline_ms)
         if delay_ms == 0:
-            # In the next iteration, so that a clock that is moved again and again puts nothing off.
+            # In the next iteration, so that repeated moves of the clock delay no other work.
             self._handle = self._loop.call_soon(self._run)
         elif delay_ms is not None:
             # One millisecond more: the loop's clock may run a little ahead of ours.
@@ -147,10 +148,10 @@ class Timers:
                     continue
                 del deadlines[key]
                 self._fire(key)
-                # Requests are served in between even when thousands of sessions end at the same time.
+                # Other requests run in between, even when thousands of sessions end at the same time.
                 if clock.monotonic_ns() - started_ns >= SLICE_NS:
                     break
-        finally:  # a timer that fails keeps no other from firing
+        finally:  # the failure of one timer must not stop the others
             self._arm_earliest()
 
     def _rebuild(self) -> None:
