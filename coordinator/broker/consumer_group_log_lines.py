@@ -1,4 +1,4 @@
-"""What happens in groups of the consumer protocol, as lines of a log, in Kafka's words where it has some.
+"""Log lines for events of consumer groups (KIP-848), in Kafka's words where Kafka has the line.
 
 Source: the log statements of Kafka's `GroupMetadataManager`.
 """
@@ -114,4 +114,4 @@ CONSUMER_GROUP_LINES: Final[Mapping[type[GroupEvent], tuple[int, str | Callable[
         "[GroupId {group_id}] Converted the {from_type} group with {members} members to a {to_type} group.",
     ),
 }
-"""By the class of the event: level and text."""
+"""Level and text by class of the event."""

@@ -1,4 +1,4 @@
-"""Why a data directory cannot be used, and what to do about it: a line for whoever starts the daemon."""
+"""Start-up errors about a data directory: the cause, and the fix for the operator."""
 
 import errno
 import os
@@ -9,16 +9,16 @@ from storage.journal.journal import JOURNAL
 from storage.storage_errors import DamagedFile, DataDirectoryLocked, FileError, format_error_reason
 
 NEW_PARTITION_BYTES: Final = 3 * 4096
-"""What an empty partition takes where blocks have 4 KiB: its directory and two small files in it."""
+"""Size of an empty partition with blocks of 4 KiB: its directory and two small files."""
 
 _CHOOSE_ANOTHER: Final = "choose another directory (--data-dir)"
 _KIBIBYTE: Final = 1024
 _LOW_SPACE_BYTES: Final = 1024 * 1024
-"""Where so much is free and yet no space is left, it is not bytes that are missing."""
+"""With this much free space, ENOSPC probably means a lack of inodes."""
 
 
 def why_unusable(files: Files, data_dir: str, error: Exception) -> str:
-    """In: what opening the directory raised, an OSError or a StorageError."""
+    """Return the cause and the fix. `error` is an OSError or a StorageError from opening the directory."""
     if isinstance(error, DataDirectoryLocked):
         return f"{error}. Stop that process, or {_CHOOSE_ANOTHER}"
     text = (
@@ -34,8 +34,9 @@ def why_unusable(files: Files, data_dir: str, error: Exception) -> str:
 
 
 def why_too_small(files: Files, data_dir: str, new_partitions: int) -> str | None:
-    """Why so many empty partitions cannot be made in a data directory; None when they can, or when the file system
-    does not tell what is free."""
+    """Return why a data directory has no space for new empty partitions. Return None if it has, or if the file
+    system does not report its free space.
+    """
     space = _find_space(files, data_dir)
     needed = new_partitions * NEW_PARTITION_BYTES
     if space is None or space.usable_bytes >= needed:
@@ -47,7 +48,7 @@ def why_too_small(files: Files, data_dir: str, new_partitions: int) -> str | Non
 
 
 def is_nearly_full(files: Files, data_dir: str) -> bool:
-    """Whether so little is free that the next commits may be refused."""
+    """Return whether so little space is free that the next commits may fail."""
     space = _find_space(files, data_dir)
     return space is not None and space.usable_bytes < _LOW_SPACE_BYTES
 
@@ -88,7 +89,7 @@ def _describe_permission_remedy(data_dir: str, is_there: bool) -> str:
 
 
 def _find_space(files: Files, data_dir: str) -> VolumeSpace | None:
-    """Of the volume that the directory is or would be on; None where the file system does not tell."""
+    """Return the space of the directory's volume, existing or not; None if the file system does not report it."""
     path = data_dir
     while not files.exists(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
@@ -104,7 +105,7 @@ def _format_free(space: VolumeSpace) -> str:
 
 
 def _format_bytes(size: int) -> str:
-    """A number of bytes in the largest unit that leaves a whole number."""
+    """Return a number of bytes as text, in the largest unit with a value of at least 1."""
     number, unit = float(size), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if number < _KIBIBYTE:

@@ -1,4 +1,4 @@
-"""Does for a data directory what a start and a clean stop do, without serving: `groupd log recover`."""
+"""Recovers a data directory and closes it cleanly, without a server: `groupd log recover`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,25 +19,31 @@ from storage.topic_partition import TopicPartition
 
 
 class DirectoryRecovery(NamedTuple):
-    """What became of the logs of a data directory."""
+    """The result of a recovery."""
 
     was_clean: bool
     reports: Sequence[RecoveryReport]
-    """Of each log that could be opened."""
+    """Reports of the logs that could be opened."""
     failed: Sequence[tuple[TopicPartition, Exception]]
-    """The others, which keep the journal."""
+    """Logs that could not be opened. Their part of the journal stays."""
 
 
 def is_data_directory(files: Files, path: str) -> bool:
-    """Whether a process has used it: nothing else is recovered."""
+    """Return whether a process has used the directory. Only such directories are recovered."""
     return files.exists(f"{path}/{META_PROPERTIES}")
 
 
 def recover_directory(files: Files, path: str, *, without_journal: bool = False) -> DirectoryRecovery:
-    """Opens every log, which takes back what the journal has of it, and closes the directory cleanly.
+    """Open every log, which restores its part of the journal, and close the directory cleanly.
 
-    In: an absolute path; whether the journal is removed unread, for one that is damaged. Raises StorageError,
-    OSError, InvalidConfig.
+    Args:
+        files: File system.
+        path: Absolute path of the directory.
+        without_journal: Whether to remove the journal unread, because it is damaged.
+
+    Raises:
+        StorageError, OSError: The directory is not usable.
+        InvalidConfig: A topic has an invalid config.
     """
     assert is_data_directory(files, path), path
     if without_journal:
@@ -61,7 +67,7 @@ def recover_directory(files: Files, path: str, *, without_journal: bool = False)
 
 
 def _remove_journal(files: Files, path: str) -> None:
-    """Removes the journal of a directory that no process uses. Raises DataDirectoryLocked, OSError."""
+    """Remove the journal of a directory that no process uses. Raises DataDirectoryLocked, OSError."""
     lock_path = f"{path}/{LOCK_FILE}"
     try:
         lock = files.lock(lock_path)

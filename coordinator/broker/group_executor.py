@@ -1,7 +1,7 @@
-"""Computes large target assignments and the topics that regular expressions match, for groups.
+"""Computes large target assignments, and resolves the regular expressions of groups to topics.
 
-Both computations are pure and may take a second, so they run in a thread, one at a time. Expressions that take
-longer than `TURN_NS` let other computations run between their steps.
+Both computations are pure and may take a second, so they run in a thread, one at a time. Expressions that
+take longer than `TURN_NS` let other computations run between their steps.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from coordinator.group.consumer.target_assignment import TARGET_WORK, compute_ta
 from coordinator.group.modern.partition_assignors import Assignment
 
 MAX_REGEX_NS: Final = 10_000_000_000
-"""Processor time for the expressions of one group: 1,000 of the usual kind take a second for 20,000 topics."""
+"""CPU time for the expressions of one group: 1,000 typical ones take a second for 20,000 topics."""
 TURN_NS: Final = 20_000_000
-"""After which the others that wait are let in."""
+"""CPU time after which other waiting computations get a turn."""
 
 Resolution = Generator[None, None, Mapping[str, Sequence[str]]]
 
 
 class RegexesTooSlow(Exception):
-    """They take more processor time than a group may have."""
+    """The expressions of a group exceed MAX_REGEX_NS."""
 
     def __init__(self) -> None:
         super().__init__(f"they take more than {MAX_REGEX_NS // 1_000_000_000} s of a processor")
@@ -83,7 +83,7 @@ async def _filter_visible(
 
 
 def _run_turn(resolution: Resolution) -> tuple[Mapping[str, Sequence[str]] | None, int]:
-    """Takes steps for a while. Out: what was found, None while there are more steps; and the time that took."""
+    """Run steps for one turn. Return the result and 0, or None and the CPU time in nanoseconds if steps remain."""
     began_ns = clock.thread_time_ns()
     try:
         while clock.thread_time_ns() - began_ns < TURN_NS:

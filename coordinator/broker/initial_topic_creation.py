@@ -1,4 +1,4 @@
-"""Creates the topics that variables of images ask for, as a CreateTopics request would."""
+"""Creates the topics that variables of Docker images declare, as a CreateTopics request would."""
 
 import logging
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from protocol.messages.create_topics import (
 _LOG: Final = logging.getLogger("TopicManager")
 
 _CREATOR: Final = Context(waiter=0, api_version=7, client_id="", client_host="")
-"""The server itself, in the place of a client."""
+"""The server itself, in place of a client."""
 _TIMEOUT_MS: Final = 60_000
 _ANY: Final = -1
 
@@ -61,8 +61,9 @@ def _create_request(topics: Sequence[InitialTopic]) -> CreateTopicsRequest:
 
 
 def _log_refusals(topics: Sequence[InitialTopic], answer: Answer, plane: DataPlane) -> Sequence[TopicChange]:
-    """Log each topic that is not as its variable asks. A topic that exists stays as it is, as with kafka-topics.sh
-    --if-not-exists. Return the changes for the other log lines and for the server."""
+    """Log each topic that differs from its variable. An existing topic stays unchanged, as with kafka-topics.sh
+    --if-not-exists. Return the changes for the other log lines and for the server.
+    """
     assert isinstance(answer.response, CreateTopicsResponse)
     topics_by_name = {topic.name: topic for topic in topics}
     for result in answer.response.topics:

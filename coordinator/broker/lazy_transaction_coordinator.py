@@ -1,7 +1,8 @@
-"""The transactions of a server, as far as they are there for those who have none.
+"""The transactions of a server, created on first use.
 
-The topic of their coordinator is made when somebody first asks for that, as in Kafka, or when the data directory
-has it; and what coordinates them is imported then (`transaction_coordinator.py`). Who uses none pays for none.
+As in Kafka the topic of the transaction coordinator is created for the first request that needs it, or
+loaded if the data directory has it. Only then is `transaction_coordinator.py` imported, so a server without
+transactions does not pay for them.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("TransactionCoordinator")
 
 CREATION_TIMEOUT_S: Final = 2.0
-"""For longer nobody is kept waiting who asks for the coordinator while its topic is being made."""
+"""Maximum time in seconds that a FindCoordinator request waits for the creation of the topic."""
 
 TRANSACTION_APIS: Final = (
     ApiKey.ADD_PARTITIONS_TO_TXN,
@@ -53,7 +54,7 @@ TRANSACTION_APIS: Final = (
 
 
 class LazyTransactionCoordinator:
-    """Handles the APIs of transactions, and creates their coordinator when it is first needed."""
+    """Handles the APIs of transactions, and creates their coordinator on first use."""
 
     def __init__(
         self,
@@ -64,10 +65,22 @@ class LazyTransactionCoordinator:
         events: tuple[BrokerMetrics, LogLineLimit],
         on_topics_changed: Callable[[Sequence[TopicChange]], None],
     ) -> None:
-        """In: what counts events and what bounds their lines; who is told of the topic once it is there. Raises
-        InvalidConfig, OSError. `connect_handlers` comes next."""
+        """Create the handlers; call `connect_handlers` next.
+
+        Args:
+            engine: Engine of the state machines.
+            directory: Data directory.
+            data_plane: Topics and their logs.
+            settings: Settings of the server.
+            events: Event counters, and the rate limit of their log lines.
+            on_topics_changed: Takes the creation of the topic.
+
+        Raises:
+            InvalidConfig: The configuration of the topic is invalid.
+            OSError: The data directory cannot be read.
+        """
         config = settings.config
-        # As Kafka's `TransactionStateManager.transactionStateTopicConfigs` has it.
+        # As Kafka's `TransactionStateManager.transactionStateTopicConfigs`.
         overrides = {
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
@@ -80,9 +93,9 @@ class LazyTransactionCoordinator:
             TRANSACTION_STATE, directory, data_plane.catalogue, config, new_partitions, overrides
         )
         self.coordinator: TransactionCoordinator | None = None
-        """There since it was first needed."""
+        """The coordinator since its first use."""
         self.cluster: ClusterTransactions | None = None
-        """What is different in one daemon of a cluster; set by that."""
+        """The cluster's part of transactions; set by a cluster's daemon."""
         self.is_started = False
         self._is_created = False
         self._is_closing = False
@@ -94,7 +107,7 @@ class LazyTransactionCoordinator:
         self._events = events
         self._on_topics_changed = on_topics_changed
         self._has_ended_hanging = False
-        """Whether what no coordinator knows was ended."""
+        """Whether hanging transactions, which no coordinator knows, have been ended."""
 
     def connect_handlers(
         self,
@@ -104,7 +117,7 @@ class LazyTransactionCoordinator:
         tasks: RequestTasks,
         arrival: clock.Arrival,
     ) -> dict[int, Handler]:
-        """Takes note of the others. Out: who answers which API."""
+        """Connect the other handlers of the server. Return the handlers of transactions by API key."""
         self._loop = loop
         self._groups = groups
         self._topics = topics
@@ -120,8 +133,13 @@ class LazyTransactionCoordinator:
     def create_broker_handlers(
         self, groups: GroupRouter, ownership: PartitionOwnership, node_id: int
     ) -> dict[int, Handler]:
-        """Return the handlers of one broker among several in the process; after `connect_handlers`. In: the
-        router of its groups."""
+        """Return the handlers of one broker among several in the process. Call `connect_handlers` first.
+
+        Args:
+            groups: Router of the broker's groups.
+            ownership: Ownership of partitions.
+            node_id: Id of the broker.
+        """
 
         @cache
         def handlers() -> Mapping[int, Handler]:
@@ -136,7 +154,7 @@ class LazyTransactionCoordinator:
 
     @property
     def partitions(self) -> int:
-        """How many its topic has, or will have."""
+        """Number of partitions that the topic has, or will have."""
         return self.logs.partitions
 
     def _require_coordinator(self) -> "TransactionCoordinator":
@@ -168,16 +186,17 @@ class LazyTransactionCoordinator:
             return self._topics.handle(request, context)
         return self._handle_request(ApiKey.INIT_PRODUCER_ID, request, context)
 
-    # Beginning
+    # Start
 
     def start_if_needed(self) -> None:
-        """Begins where the directory has transactions, or an open one that is nobody's."""
+        """Start if the directory has the topic or an open transaction."""
         if self.logs.exists or find_open_transactions(self._data_plane, self._groups.runtime):
             self.start()
 
     def start(self) -> str | None:
-        """Makes the topic unless it is there, and has its partitions read; in a cluster, once all of it knows. Out:
-        why it cannot be made, if so."""
+        """Create the topic if necessary, and load its partitions. A cluster's daemon first waits until the
+        cluster knows the topic. Return why the topic cannot be created; None on success.
+        """
         if self.is_started:
             return None
         if self._is_closing:
@@ -206,7 +225,7 @@ class LazyTransactionCoordinator:
             lambda number: partitions[number].producers,
         )
         if self.cluster is not None:
-            self._is_created = True  # whoever asks for a coordinator is told who owns it by then
+            self._is_created = True  # later FindCoordinator requests get the owner
             self.cluster.claim_partitions()
         else:
             self._creation_timer = self._loop.call_later(CREATION_TIMEOUT_S, self._finish_creation)
@@ -218,7 +237,7 @@ class LazyTransactionCoordinator:
         return None
 
     def _why_not_creatable(self) -> str | None:
-        """Why the topic is not made: there may be no room for it."""
+        """Return why the topic cannot be created, such as a lack of file descriptors; None if it can."""
         if self.cluster is not None and self.cluster.refusal is not None:
             return self.cluster.refusal
         settings, logs = self._settings, self.logs
@@ -229,11 +248,11 @@ class LazyTransactionCoordinator:
 
     @property
     def is_being_created(self) -> bool:
-        """Whether it has begun, and its partitions are read for the first time; not for longer than a moment."""
+        """Whether the first load of the partitions is in progress, for at most CREATION_TIMEOUT_S."""
         return self.is_started and not self._is_created
 
     def call_when_created(self, call: Callable[[], None]) -> None:
-        """Has something called when that is over, or the end has come."""
+        """Call `call` after the first load, or at close."""
         self._creation_callbacks.append(call)
 
     def _on_partition_read(self) -> None:
@@ -252,11 +271,12 @@ class LazyTransactionCoordinator:
         for call in awaiting:
             call()
 
-    # Transactions that are nobody's
+    # Hanging transactions
 
     def on_groups_read(self) -> None:
-        """The groups are there: what nobody knows can be told from what somebody does. Not in a cluster, where
-        others may know."""
+        """End hanging transactions once all groups are loaded and known. In a cluster other brokers may know the
+        transactions, so this does nothing there.
+        """
         if self.cluster is not None:
             return
         if not self.is_started and find_open_transactions(self._data_plane, self._groups.runtime):
@@ -264,7 +284,7 @@ class LazyTransactionCoordinator:
         self._end_hanging_transactions()
 
     def _on_group_partition_read(self) -> None:
-        """A partition of groups was read that the disk refused at the start."""
+        """Handle the late load of a group partition that the disk refused at the start."""
         if self._engine.is_loaded and not self._has_ended_hanging:
             self.on_groups_read()
 
@@ -273,12 +293,12 @@ class LazyTransactionCoordinator:
             self._has_ended_hanging = self._require_coordinator().end_hanging_transactions()
 
     def on_partition_lost(self, number: int) -> None:
-        """This daemon of a cluster coordinates a partition no longer, or is to read it again."""
+        """Drop the markers of a partition that this daemon no longer coordinates, or is about to reload."""
         if self.coordinator is not None:
             self.coordinator.markers.drop_partition(number)
 
     def close(self) -> None:
-        """Begins nothing, writes no more markers, and lets nobody wait."""
+        """Stop creating topics and writing markers, and call the callbacks that wait for the creation."""
         self._is_closing = True
         if self.coordinator is not None:
             self.coordinator.markers.close()

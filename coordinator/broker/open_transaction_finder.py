@@ -1,4 +1,4 @@
-"""The transactions that are open in the partitions of a server, whoever knows them."""
+"""Finds the open transactions in the partitions of a server, with or without a coordinator."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from storage.topic_partition import TopicPartition
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that is open in a partition."""
+    """An open transaction in a partition."""
 
     partition: TopicPartition
     producer_id: int
@@ -21,7 +21,7 @@ class OpenTransaction(NamedTuple):
 
 
 def find_open_transactions(data_plane: DataPlane, groups: Runtime[GroupShard]) -> list[OpenTransaction]:
-    """All that are open in any partition."""
+    """Return the open transactions of all partitions."""
     found: list[OpenTransaction] = []
     for hosted in data_plane.catalogue.iterate_hosted():
         if hosted.producers is not None:

@@ -1,4 +1,4 @@
-"""What a stopped server knows of ACLs and credentials, changed while it is stopped: `groupd user --data-dir`."""
+"""ACLs and credentials of a stopped server, for changes with `groupd user --data-dir`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,15 +23,15 @@ _OWN_FILES: Final = {LOCK_FILE, SECURITY, *(SECURITY + suffix for suffix in RESE
 
 
 class SecurityFile:
-    """The ACLs and credentials of one data directory that no server uses."""
+    """The ACLs and credentials of one data directory, which no server uses."""
 
     def __init__(self, files: Files, path: str) -> None:
-        """Raises DamagedFile, OSError."""
+        """Read the file. Raises DamagedFile, OSError."""
         self._document = JsonDocument(files, f"{path}/{SECURITY}", is_private=True)
         document = self._document.read()
         if document is None and _had_security(files, path):
             raise create_missing_security_error(path)
-        if document is None:  # a broker may have had the directory
+        if document is None:  # the directory may have belonged to a member of a cluster
             self.state = read_cluster_security(files, path)
             return
         try:
@@ -40,16 +40,17 @@ class SecurityFile:
             raise DamagedFile(f"{path}/{SECURITY}", f"makes no sense: {error}") from error
 
     def write_state(self, new: SecurityState) -> None:
-        """`new` is what is known, durably. Raises OSError."""
+        """Replace the ACLs and credentials durably. Raises OSError."""
         self._document.write(new.to_document())
         self.state = new
 
 
 @contextmanager
 def open_security_file(files: Files, path: str) -> Iterator[SecurityFile]:
-    """Holds the lock of a data directory meanwhile; an empty directory will be one.
+    """Open the file of a data directory, and hold the directory's lock meanwhile.
 
-    In: an absolute path. Raises StorageError, OSError."""
+    An empty directory becomes a data directory. `path` must be absolute. Raises StorageError, OSError.
+    """
     if not files.is_directory(path):
         raise DataDirectoryUnusable(path, "is no directory")
     if is_member(files, path):

@@ -27,33 +27,38 @@ class ServerSettings(Struct):
     config: Config
     listeners: list[Listener]
     data_dir: str
-    """An absolute path."""
+    """Absolute path."""
     topics: list[tuple[str, int]] = field(default_factory=list)
     """Topics to declare, with their partition counts."""
     properties: dict[str, str] = field(default_factory=dict)
-    """What was set explicitly, by Kafka's names: passwords, too."""
+    """Explicitly set properties by Kafka's names, including passwords."""
     cluster_id: str | None = None
-    """For a data directory that has none yet; default: a random one."""
+    """Cluster id of a new data directory; default: a random one."""
     security: Mapping[str, "ListenerSettings"] = field(default_factory=dict)
-    """What listeners ask of a client, by name; those that are PLAINTEXT are missing."""
+    """Security settings by listener name, without the PLAINTEXT listeners."""
     brokers: int = 1
-    """How many there are in this process, with node ids from `node.id` on."""
+    """Number of brokers in this process, with node ids from `node.id` on."""
     initial_topics: Sequence[InitialTopic] = ()
     """Topics that are created at the start unless they exist. One that cannot be created is a warning."""
     in_image: bool = False
-    """Whether groupd runs in its image, in the place of an image of Kafka."""
+    """Whether groupd runs in its image, which can replace an image of Kafka."""
     files: Files = field(default_factory=OsFiles)
 
     def __repr__(self) -> str:
-        """Show the data directory alone: properties may be passwords."""
+        """Return only the data directory: properties may contain passwords."""
         return f"ServerSettings({self.data_dir!r})"
 
 
 def create_data_plane_config(
     config: Config, explicit: Mapping[str, str], max_open_files: int = UNLIMITED
 ) -> DataPlaneConfig:
-    """What the data plane obeys. In: also the properties that were set explicitly, by Kafka's names: they give
-    topics their defaults; how many files the process may have open."""
+    """Return the config of the data plane.
+
+    Args:
+        config: Configuration of the broker.
+        explicit: Explicitly set properties by Kafka's names, which are also defaults of topics.
+        max_open_files: Maximum number of open files of the process.
+    """
     return config.view(
         DataPlaneConfig,
         log_flush=LogFlush(config.log_flush or LogFlush.OS),
@@ -64,7 +69,7 @@ def create_data_plane_config(
 
 
 def list_broker_configs(explicit: Mapping[str, str]) -> list[BrokerConfig]:
-    """Every property that acts here, by name, as DescribeConfigs shows them; listeners' own as far as set."""
+    """Return every supported property by name, for DescribeConfigs, and the explicit properties of listeners."""
     of_listeners = {
         name: create_listener_key(name, found)
         for name in explicit

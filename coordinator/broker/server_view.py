@@ -36,52 +36,52 @@ class ConnectionMetrics(Struct, frozen=True):
     open: int
     accepted: int
     refused: int
-    """Turned away, or closed for what they sent."""
+    """Connections that were rejected, or closed for invalid data."""
     closed_idle: int
     failed_handshakes: Mapping[str, int]
-    """TLS, by kind."""
+    """Failed TLS handshakes, by kind."""
     full_seconds: float
-    """How long new connections have had to wait."""
+    """Total time in seconds that new connections had to wait because of the connection limit."""
     unanswered_requests: int
     answer_bytes: int
-    """Answers that have not left."""
+    """Size of responses that have not left."""
     request_bytes: int
-    """Of the requests that are being received."""
+    """Size of the requests that are being received."""
     awaiting_memory: int
 
 
 class ServerMetrics(Struct, frozen=True):
-    """Every figure, in values that change no more. Counts are since the start."""
+    """All metrics as immutable values. Counts are since the start."""
 
     groups: Mapping[str, int]
-    """Classic ones, by state."""
+    """Classic groups, by state."""
     consumer_groups: Mapping[str, int]
-    """Those of KIP-848, by state."""
+    """Consumer groups of KIP-848, by state."""
     partitions: Mapping[PartitionState, int]
-    """Of the groups, by state."""
+    """Partitions of `__consumer_offsets`, by state."""
     transactional_ids: Mapping[str, int]
-    """By state, in the partitions that are loaded."""
+    """Transactional ids in loaded partitions, by state."""
     transaction_partitions: Mapping[PartitionState, int]
-    """Of `__transaction_state`, by state; none before somebody has asked for a coordinator of transactions."""
+    """Partitions of `__transaction_state`, by state; empty before the first use of transactions."""
     open_transactions: int
-    """Those whose outcome is not settled, and those that wait for markers."""
+    """Transactions that are ongoing or wait for their markers."""
     events: BrokerMetrics
-    """What the events add up to."""
+    """Counters of events."""
     requests: Mapping[int, ApiCounts]
-    """By api key."""
+    """Requests by API key."""
     connections: ConnectionMetrics
     waiters: int
-    """Answers that groups, fetches and logs have still to give."""
+    """Pending responses of groups, fetches and logs."""
     timers: int
     tasks: int
-    """Of the event loop."""
+    """Tasks of the event loop."""
     memory_blocks: int
     log_bytes: Mapping[str, int]
-    """By topic."""
+    """Bytes of the logs, by topic."""
     flushes: int
     flush_seconds: float
     disk_refusals: int
-    """What the disk has refused to the groups and to what is kept beside them."""
+    """Disk failures of group logs and of the files next to them."""
 
 
 async def collect_metrics(server: Server, budget: Budget) -> ServerMetrics:
@@ -112,7 +112,7 @@ async def collect_metrics(server: Server, budget: Budget) -> ServerMetrics:
 async def _count_log_bytes(server: Server, budget: Budget) -> Counter[str]:
     log_bytes: Counter[str] = Counter()
     for number, part in enumerate(list(server.data_plane.catalogue.iterate_hosted())):
-        # A topic that is deleted at a checkpoint has no series any more.
+        # A topic that was deleted during a checkpoint has no series any more.
         if part.log is not None and not part.log.is_deleted:
             log_bytes[part.name.topic] += part.log.size_bytes
         if number % _ITEMS_PER_STEP == 0:
@@ -154,7 +154,7 @@ def _count_transaction_partitions(server: Server) -> Counter[PartitionState]:
 
 
 def _list_transaction_partitions(server: Server) -> Sequence[CoordinatorPartition[Any]]:
-    """The partitions of their coordinator; none while nobody has any."""
+    """Return the partitions of `__transaction_state`; empty before the first use of transactions."""
     transactions = server.transactions
     if not transactions.is_started or transactions.coordinator is None:
         return ()
@@ -190,7 +190,7 @@ class ListenerOverview(NamedTuple):
     name: str
     bound: Address
     advertised: Address | None
-    """What its clients are told to connect to; None: each the address that it connected to."""
+    """The advertised address; None: each client keeps the address that it connected to."""
 
     @property
     def advertised_text(self) -> str:
@@ -204,30 +204,30 @@ class ServerOverview(NamedTuple):
     version: str
     data_dir: str
     standing: str
-    """ready, loading or closing."""
+    """Ready, loading or closing."""
     listeners: list[ListenerOverview]
     topics: int
-    """Without those that are the broker's own."""
+    """Number of topics without the internal ones."""
     groups: int
-    """In the partitions that are loaded."""
+    """Number of groups in loaded partitions."""
     partitions: int
-    """Of the groups, as the next two."""
+    """Number of partitions of `__consumer_offsets`, as the next two."""
     loaded_partitions: int
     failed_partitions: int
     transactional_ids: int | None
-    """In the partitions that are loaded; None while nobody has asked for a coordinator of transactions."""
+    """Number of transactional ids in loaded partitions; None before the first use of transactions."""
     failed_transaction_partitions: int
 
 
 def find_standing(server: Server) -> str:
-    """Whether a server is ready, loading or closing."""
+    """Return whether a server is ready, loading or closing."""
     if server.is_closing:
         return "closing"
     return "ready" if server.ready.is_set() else "loading"
 
 
 def create_overview(server: Server) -> ServerOverview:
-    """Of a server that listens."""
+    """Return the overview of a server that listens."""
     partitions = server.runtime.partitions
     states = [partition.state for partition in partitions]
     transactions = server.transactions
@@ -267,28 +267,30 @@ class ServerView:
 
     @property
     def standing(self) -> str:
-        """ready, loading or closing."""
+        """Ready, loading or closing."""
         return find_standing(self._server)
 
     @property
     def line_limit(self) -> AddressLineLimit:
-        """Whether a peer that misbehaves is told of, whatever port it came to."""
+        """Rate limit by address of the log lines about invalid peers, on all ports."""
         return self._server.connections.line_limit
 
     def list_failed_partitions(self) -> list[TopicPartition]:
-        """The partitions of coordinators, of groups and of transactions, that could not be read."""
+        """Return the coordinator partitions, of groups and of transactions, that failed to load."""
         return self._server.engine.list_failed_partitions()
 
     def find_disk_refusal(self) -> str | None:
-        """Why the disk takes no commits of some groups, with the name of a file; None while it does."""
+        """Return why the disk rejects commits of some groups, with the name of a file; None while it accepts
+        them.
+        """
         return self._server.engine.find_write_failure()
 
     def describe_offline_partitions(self) -> str | None:
-        """Which partitions of topics have no log that works, in a few words; None when all have."""
+        """Return a short list of the topic partitions without a working log; None if all have one."""
         return describe_offline(self._server.data_plane.list_failed_partitions())
 
     def create_overview(self) -> ServerOverview:
-        """What the server is and what it has, once it listens."""
+        """Return the state of a server that listens."""
         return create_overview(self._server)
 
     async def collect_metrics(self) -> ServerMetrics:

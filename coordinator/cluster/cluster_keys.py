@@ -9,10 +9,10 @@ from typing import Any, Final
 from coordinator.cluster.key_value_store import find_prefix_end
 
 FORMAT: Final = 1
-"""Of values that are JSON objects. A value without `format` has this one."""
+"""Format of values that are JSON objects, and the default of values without `format`."""
 
 OFFSET_DIGITS: Final = 20
-"""As in the names of segments, so that the order of keys is that of offsets."""
+"""As in the names of segment files, so that keys sort by offset."""
 GENERATION_DIGITS: Final = 20
 PIECE_DIGITS: Final = 6
 
@@ -28,55 +28,55 @@ class ClusterKeys:
         self._root = f"{prefix.rstrip('/')}/{cluster_id}/"
 
     def broker(self, node_id: int) -> bytes:
-        """The session of a node; when it came into being is the broker epoch."""
+        """Return the key of a broker's session. Its creation revision is the broker epoch."""
         return f"{self._root}brokers/{node_id}".encode()
 
     def owner(self, topic: str, partition: int) -> bytes:
-        """The node that owns a partition; when it was written is the token."""
+        """Return the key of a partition's owner. Its write revision is the token."""
         return f"{self._root}owner/{topic}/{partition}".encode()
 
     def epoch(self, topic: str, partition: int) -> bytes:
-        """The last leader epoch of a partition."""
+        """Return the key of a partition's last leader epoch."""
         return f"{self._root}epoch/{topic}/{partition}".encode()
 
     def pin(self, topic: str, partition: int) -> bytes:
-        """The node that somebody wants to own a partition."""
+        """Return the key of the node that a partition is pinned to."""
         return f"{self._root}pin/{topic}/{partition}".encode()
 
     def manifest(self, topic: str, partition: int) -> bytes:
-        """What of a partition is in which pieces."""
+        """Return the key of a partition's manifest, which lists its sealed segments."""
         return f"{self._root}manifest/{topic}/{partition}".encode()
 
     def log(self, topic: str, partition: int, base_offset: int) -> bytes:
-        """Record batches from `base_offset` on."""
+        """Return the key of the record batches from `base_offset` on."""
         assert base_offset >= 0, base_offset
         return f"{self._root}log/{topic}/{partition}/{base_offset:0{OFFSET_DIGITS}}".encode()
 
     def log_range(self, topic: str, partition: int) -> tuple[bytes, bytes]:
-        """The range of all that `log` names for a partition."""
+        """Return the range of a partition's `log` keys."""
         prefix = f"{self._root}log/{topic}/{partition}/".encode()
         return prefix, find_prefix_end(prefix)
 
     def piece(self, topic: str, partition: int, base_offset: int, generation: int, number: int) -> bytes:
-        """A piece of a sealed segment."""
+        """Return the key of a piece of a sealed segment."""
         begin, _ = self.segment_range(topic, partition, base_offset, generation)
         return begin + f"{number:0{PIECE_DIGITS}}".encode()
 
     def segment_range(
         self, topic: str, partition: int, base_offset: int, generation: int
     ) -> tuple[bytes, bytes]:
-        """The range of all pieces of a sealed segment."""
+        """Return the range of all pieces of a sealed segment."""
         begin, _ = self.segments_range(topic, partition)
         begin += f"{base_offset:0{OFFSET_DIGITS}}/{generation:0{GENERATION_DIGITS}}/".encode()
         return begin, find_prefix_end(begin)
 
     def segments_range(self, topic: str, partition: int) -> tuple[bytes, bytes]:
-        """The range of all pieces of a partition."""
+        """Return the range of all pieces of a partition."""
         prefix = f"{self._root}seg/{topic}/{partition}/".encode()
         return prefix, find_prefix_end(prefix)
 
     def topic_ranges(self, name: str) -> list[tuple[bytes, bytes]]:
-        """The ranges of all that there is of the partitions of a topic, but for its key in the catalogue."""
+        """Return the ranges of all keys of a topic's partitions, without its key in the catalogue."""
         ranges = []
         for kind in ("owner", "epoch", "pin", "manifest", "log", "seg"):
             prefix = f"{self._root}{kind}/{name}/".encode()
@@ -85,72 +85,73 @@ class ClusterKeys:
 
     @property
     def meta(self) -> bytes:
-        """What the cluster was made with."""
+        """Key of the cluster's identity."""
         return f"{self._root}meta".encode()
 
     @property
     def importing(self) -> bytes:
-        """There while a data directory is imported: which ones."""
+        """Key that exists during an import. Its value names the imported directories."""
         return f"{self._root}importing".encode()
 
     @property
     def cluster_range(self) -> tuple[bytes, bytes]:
-        """The range of all keys of the cluster."""
+        """Range of all keys of the cluster."""
         root = self._root.encode()
         return root, find_prefix_end(root)
 
     def topic(self, name: str) -> bytes:
-        """A topic of the catalogue."""
+        """Return the key of a topic in the catalogue."""
         return f"{self._root}topics/{name}".encode()
 
     def topic_id(self, topic_id: str) -> bytes:
-        """The name of the topic that has an id."""
+        """Return the key of a topic id, with the name of the topic."""
         return f"{self._root}topic_ids/{topic_id}".encode()
 
     @property
     def catalogue_removed(self) -> bytes:
-        """Written each time that something is removed from the catalogue."""
+        """Key that every removal from the catalogue writes."""
         return f"{self._root}removed/catalogue".encode()
 
     def group_config(self, group_id: str) -> bytes:
-        """What a group is configured with."""
+        """Return the key of a group's configs."""
         return f"{self._root}group_configs/{group_id}".encode()
 
     def internal(self, topic: str) -> bytes:
-        """That an internal topic is there which is made when somebody first needs it."""
+        """Return the key that exists once an internal topic is created."""
         return f"{self._root}internal/{topic}".encode()
 
     def shape(self, topic: str) -> bytes:
-        """How many partitions such a topic has, or will have, and its id."""
+        """Return the key of an internal topic's partition count and id, written before its creation."""
         return f"{self._root}shape/{topic}".encode()
 
     def topic_bytes(self, node_id: int) -> bytes:
-        """How many bytes the topics have whose partitions a node leads, where the store has their records."""
+        """Return the key with the size of the replicated partitions that a node leads."""
         return f"{self._root}bytes/{node_id}".encode()
 
     def security(self, name: str) -> bytes:
-        """An ACL, or a user of SCRAM."""
+        """Return the key of an ACL or a SCRAM user."""
         return f"{self._root}security/{name}".encode()
 
     @property
     def security_changed(self) -> bytes:
-        """Written with each change of these."""
+        """Key that every change of ACLs or users writes."""
         return self.security("changed")
 
     @property
     def producer_ids(self) -> bytes:
-        """Where the next block of producer ids begins."""
+        """Key with the start of the next block of producer ids."""
         return f"{self._root}producer_ids/next".encode()
 
     def kind_range(self, kind: str) -> tuple[bytes, bytes]:
-        """The range of all keys of a kind: `brokers`, `owner`, `epoch`, `pin`, `topics`, `group_configs`,
-        `internal`, `bytes`, `security`."""
+        """Return the range of all keys of a kind: `brokers`, `owner`, `epoch`, `pin`, `topics`, `group_configs`,
+        `internal`, `bytes`, `security`.
+        """
         prefix = f"{self._root}{kind}/".encode()
         return prefix, find_prefix_end(prefix)
 
 
 class UnreadableKey(ValueError):
-    """A key or its value is not what this version of groupd writes. The text goes on from the name of the key."""
+    """A key or its value is not in this version's form. The text continues a sentence that begins with the key."""
 
 
 def parse_number(value: bytes) -> int:

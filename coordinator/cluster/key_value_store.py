@@ -19,49 +19,49 @@ ABSENT: Final = 0
 
 
 class KeyValueStoreError(Exception):
-    """What was asked was not answered as hoped for."""
+    """A request failed."""
 
 
 class StoreUnavailable(KeyValueStoreError):
-    """No answer within the deadline, or none that says what became of the request."""
+    """The store did not answer within the deadline, or its answer leaves the result of the request open."""
 
 
 class StoreFull(KeyValueStoreError):
-    """The store is full, and refuses to write until somebody makes room."""
+    """The store is full and rejects writes until an operator frees space."""
 
 
 class StoreAccessDenied(KeyValueStoreError):
-    """The user may not do that, or is not known."""
+    """The user is unknown or not authorized."""
 
 
 class StoreRequestTooLarge(KeyValueStoreError):
-    """The request is larger than the store takes. Nothing of it happened."""
+    """The request is larger than the store accepts. It had no effect."""
 
 
 class LeaseExpired(KeyValueStoreError):
-    """The lease ended, and its keys with it."""
+    """The lease ended, and the store deleted its keys."""
 
 
 class RevisionsCompacted(KeyValueStoreError):
-    """The revisions that were asked for are forgotten: read what there is now and watch from there on."""
+    """The store has compacted the requested revisions: read the current state and watch from there."""
 
 
 class WrittenAt(NamedTuple):
-    """Holds while the last write of a key is the one at `revision` (ABSENT: while there is no such key)."""
+    """Holds while the last write of a key is the one at `revision` (ABSENT: while the key does not exist)."""
 
     key: bytes
     revision: int
 
 
 class CreatedAt(NamedTuple):
-    """Holds while a key is the one that came into being at `revision` (ABSENT: while there is no such key)."""
+    """Holds while a key is the one that was created at `revision` (ABSENT: while the key does not exist)."""
 
     key: bytes
     revision: int
 
 
 class Put(NamedTuple):
-    """Writes a key; `lease` 0 keeps it until somebody deletes it."""
+    """Writes a key. With `lease` 0 the key stays until it is deleted."""
 
     key: bytes
     value: bytes
@@ -69,16 +69,16 @@ class Put(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Deletes the keys from `key` on, below `end`; without `end` that one key."""
+    """Deletes the keys from `key` on, below `end`; without `end` only `key`."""
 
     key: bytes
     end: bytes | None = None
 
 
 class StoreTransaction(NamedTuple):
-    """All operations happen if all comparisons hold, otherwise none. Without operations it only proves something.
+    """All operations are applied if all comparisons hold, otherwise none. Without operations it is a proof.
 
-    A proof is as linearizable as a write: what it says was true at a moment between question and answer.
+    A proof is linearizable like a write: its comparisons held at a moment between request and response.
     """
 
     compares: tuple[WrittenAt | CreatedAt, ...]
@@ -86,26 +86,26 @@ class StoreTransaction(NamedTuple):
 
 
 class TransactionResult(NamedTuple):
-    """What became of a transaction."""
+    """The result of a transaction."""
 
     succeeded: bool
     revision: int
-    """Of what it wrote, if it did; otherwise the newest of the map."""
+    """Revision of its writes if it succeeded, otherwise the newest revision of the map."""
 
 
 class ReadRange(NamedTuple):
-    """Reads keys from `key` on, below `end` (without `end` that one key), in their order. Linearizable."""
+    """Reads keys from `key` on, below `end` (without `end` only `key`), in their order. Linearizable."""
 
     key: bytes
     end: bytes | None = None
     limit: int = 0
-    """How many at the most, 0 for all."""
+    """Maximum number of keys, 0 for all."""
     revision: int = 0
-    """As the map was then, 0 for now. Later pages name the revision of the first."""
+    """Revision at which to read, 0 for the newest. Later pages name the revision of the first."""
 
 
 class KeyEntry(NamedTuple):
-    """A key as it was read."""
+    """A key and its value, as read."""
 
     key: bytes
     value: bytes
@@ -115,7 +115,7 @@ class KeyEntry(NamedTuple):
 
 
 class KeyPage(NamedTuple):
-    """What a read found."""
+    """The result of a read."""
 
     entries: tuple[KeyEntry, ...]
     has_more: bool
@@ -123,7 +123,7 @@ class KeyPage(NamedTuple):
 
 
 class KeyChanges(NamedTuple):
-    """What one revision changed, as far as it is watched."""
+    """The changes of the watched keys at one revision."""
 
     revision: int
     written: tuple[KeyEntry, ...]
@@ -131,52 +131,55 @@ class KeyChanges(NamedTuple):
 
 
 class KeyValueStore(Protocol):
-    """A connection to the store. Every method may raise StoreUnavailable, StoreAccessDenied and what its
-    text names."""
+    """A connection to the store. Every method may raise StoreUnavailable, StoreAccessDenied and the errors that its
+    docstring names.
+    """
 
     async def transact(self, transaction: StoreTransaction) -> TransactionResult:
-        """Raises StoreFull, StoreRequestTooLarge; LeaseExpired where a put names a lease that ended."""
+        """Apply a transaction. Raises StoreFull, StoreRequestTooLarge; LeaseExpired if a put names an ended
+        lease.
+        """
 
     async def read(self, read: ReadRange) -> KeyPage:
-        """Raises RevisionsCompacted."""
+        """Return one page of a range of keys. Raises RevisionsCompacted."""
 
     async def grant_lease(self, ttl_s: int) -> int:
-        """A new lease, which ends `ttl_s` after the store last heard of it. Raises StoreFull."""
+        """Create a lease, which ends `ttl_s` seconds after its last renewal. Raises StoreFull."""
 
     async def renew_lease(self, lease: int) -> None:
-        """Raises LeaseExpired."""
+        """Renew a lease. Raises LeaseExpired."""
 
     async def revoke_lease(self, lease: int) -> None:
-        """Ends a lease; its keys go. One that is gone already is no error."""
+        """End a lease, which deletes its keys. The lease may have ended before."""
 
     def watch(self, begin: bytes, end: bytes, revision: int) -> AsyncIterator[KeyChanges]:
-        """Changes of the keys from `begin` on, below `end`, from `revision` on, each once and in order.
+        """Iterate over the changes of the keys from `begin` on, below `end`, from `revision` on, each once and
+        in order.
 
-        It survives the loss of an endpoint by itself. Raises RevisionsCompacted.
+        The watch continues on another endpoint after the loss of one. Raises RevisionsCompacted.
         """
 
     async def close(self) -> None:
-        """Lets go of the connections; leases go on until they end."""
+        """Close the connections. Leases continue until they expire."""
 
 
 def find_prefix_end(prefix: bytes) -> bytes:
-    """The end of the range of all keys that begin with `prefix`, which is not empty and does not end with 0xff."""
+    """Return the end of the range of keys that start with `prefix`, which must not be empty or end with 0xff."""
     assert prefix, "a range of everything was asked for"
     assert prefix[-1] < 0xFF, prefix
     return prefix[:-1] + bytes([prefix[-1] + 1])
 
 
 class GuardedKeyValueStore:
-    """A `KeyValueStore` that adds a comparison to every transaction of another one. Leases are not
-    guarded."""
+    """A `KeyValueStore` that adds a comparison to every transaction of another one. Leases are not guarded."""
 
     def __init__(self, store: KeyValueStore, guard: WrittenAt | CreatedAt) -> None:
-        """In: what has to hold for a transaction to be done."""
+        """Create a guarded store. Every transaction succeeds only while `guard` holds."""
         self._store = store
         self._guard = guard
 
     async def transact(self, transaction: StoreTransaction) -> TransactionResult:
-        """A transaction that does not succeed may have failed at the guard."""
+        """Apply a transaction. If it does not succeed, the guard may be the reason."""
         compares = (self._guard, *transaction.compares)
         return await self._store.transact(transaction._replace(compares=compares))
 
@@ -200,17 +203,17 @@ class GuardedKeyValueStore:
 
 
 class EtcdNodeStatus(NamedTuple):
-    """The status of one endpoint. Where it did not answer, all but `endpoint` and `problem` is empty."""
+    """The status of one endpoint. Without an answer, only `endpoint` and `problem` are set."""
 
     endpoint: str
     version: str = ""
     is_leader: bool = False
     has_leader: bool = False
     size_bytes: int = 0
-    """Of its database."""
+    """Size of its database."""
     quota_bytes: int = 0
-    """How large that may grow; 0 where it does not say."""
+    """Maximum size of its database; 0 if unknown."""
     is_full: bool = False
-    """Whether it takes no writes until somebody makes room, and says so to it."""
+    """Whether it reports that it rejects writes until an operator frees space."""
     problem: str = ""
-    """Why there is no answer, if there is none."""
+    """Why the endpoint did not answer; empty if it did."""

@@ -1,26 +1,27 @@
-"""Appends of all partitions of a daemon to the store, and proofs that it still owns them: one transaction at a
-time.
+"""Appends of all partitions of a daemon to the store, and proofs that the daemon still owns them: one
+transaction at a time.
 
-Each transaction compares the token of every partition in it and puts what was appended to that partition
-meanwhile under the key of its first offset. Four rules keep that safe.
+Each transaction compares the token of every partition in it. It puts the pending appends of each partition
+under the key of their first offset. Four rules make this safe.
 
-*One in flight.* The next begins only when this one is known to be in, so that the log of a partition has no gaps:
-what is at an offset follows all that is before it.
+*One in flight.* The next transaction begins only after the success of this one. So the log of a partition
+has no gaps: each append follows all earlier offsets.
 
-*Repeating is harmless.* No answer leaves it open what happened, so the **same** transaction is sent again, byte
-for byte, until there is an answer. Only the holder of a token writes that key, and always the same value. An
-early try may land after a later one, even after the partition was sealed: a load ignores what lies below the end
-of the manifest. It may land after the partition was let go of, too: therefore whoever reloads a partition takes a
-new token first.
+*Repeating is harmless.* Without an answer the result is unknown. The daemon then repeats the **same**
+transaction, byte for byte, until it gets an answer. Only the holder of a token writes that key, and always
+the same value. An early attempt may land after a later one, even after the partition was sealed: a load
+ignores offsets below the end of the manifest. It may also land after the daemon released the partition.
+Therefore a daemon that reloads a partition first takes a new token.
 
-*A refusal is nobody's fault but one.* Then each partition is asked alone, so that those that are still owned lose
-nothing. What is refused alone is fenced. The large transaction can never land later: a token that was lost never
-comes back.
+*A failed comparison concerns one partition.* After it the daemon sends each partition alone, so that the
+partitions that it still owns lose nothing. A partition that fails alone is fenced. The large transaction can
+never land later: a lost token never comes back.
 
-*Proofs begin later.* An answer leaves when a transaction that **began** after it was made has shown the token.
-What is submitted while one is in flight therefore waits for the next, even where it has nothing to write.
+*Proofs begin later.* An answer leaves after a transaction that **began** after its creation has proven the
+token. A ticket that is submitted during a transaction therefore waits for the next one, even without data.
 
-Here is no clock and no input or output: `next_transaction` returns what to send, `apply_answer` takes the answer.
+This module has no clock and no I/O: `next_transaction` returns the transaction to send, `apply_answer` takes
+its result.
 """
 
 from collections import deque
@@ -38,9 +39,9 @@ from coordinator.cluster.key_value_store import (
 )
 
 MAX_PARTITIONS: Final = 128
-"""etcd takes no more comparisons in a transaction (`--max-txn-ops`)."""
+"""etcd's default limit of comparisons in a transaction (`--max-txn-ops`)."""
 MAX_BYTES: Final = 1 << 20
-"""etcd takes 1.5 MiB in a request (`--max-request-bytes`), keys and all."""
+"""Below etcd's default limit of 1.5 MiB for a request (`--max-request-bytes`), which includes the keys."""
 
 
 class PartitionId(NamedTuple):
@@ -51,21 +52,21 @@ class PartitionId(NamedTuple):
 
 
 class AppendDone(NamedTuple):
-    """All that was submitted with these tickets is durable, and the token was valid after that."""
+    """All appends with these tickets are durable, and the token was valid afterwards."""
 
     partition: PartitionId
     tickets: tuple[Hashable, ...]
 
 
 class AppendFenced(NamedTuple):
-    """Another owns the partition. Nothing is known of what was submitted with these tickets."""
+    """Another daemon owns the partition. The result of the appends with these tickets is unknown."""
 
     partition: PartitionId
     tickets: tuple[Hashable, ...]
 
 
 class AppendRejected(NamedTuple):
-    """The store will never take it: the partition has to be taken and loaded again."""
+    """The store will never accept the appends: the daemon has to reload the partition under a new token."""
 
     partition: PartitionId
     tickets: tuple[Hashable, ...]
@@ -73,34 +74,36 @@ class AppendRejected(NamedTuple):
 
 
 class PendingAppend:
-    """What is asked for one partition in one transaction."""
+    """The appends and proofs of one partition in one transaction."""
 
     __slots__ = ("base_offset", "data", "is_dropped", "next_offset", "size", "tickets", "token")
 
     def __init__(self, token: int) -> None:
         self.token = token
         self.base_offset: int | None = None
-        """Of the first record to append, None while only the token is to be shown."""
+        """Offset of the first record to append; None for a proof of the token only."""
         self.next_offset = 0
         self.data: list[bytes] = []
         self.size = 0
         self.tickets: list[Hashable] = []
         self.is_dropped = False
-        """Nobody waits for it any more."""
+        """Whether the daemon has dropped the partition, so that the result is unused."""
 
 
 PendingAppends = dict[PartitionId, PendingAppend]
 
 
 class PartitionAppender:
-    """The appends of one daemon. Every partition in it has one token at a time."""
+    """The appends of one daemon. Each partition has one token at a time."""
 
     def __init__(self, keys: ClusterKeys) -> None:
         self._keys = keys
         self._waiting: dict[PartitionId, deque[PendingAppend]] = {}
-        """What no transaction has taken up; all but the first of a partition because those before it are large."""
+        """Appends that are in no transaction yet. A partition has several only if they exceed MAX_BYTES
+        together.
+        """
         self._retried_alone: deque[tuple[PartitionId, PendingAppend]] = deque()
-        """Parts of a refused transaction, to be asked one by one before anything else."""
+        """Partitions of a failed transaction, to be sent one by one before all others."""
         self._in_flight: PendingAppends | None = None
         self._sent: StoreTransaction | None = None
 
@@ -113,8 +116,16 @@ class PartitionAppender:
         data: bytes,
         ticket: Hashable | None,
     ) -> None:
-        """Has batches made durable: the bytes from `base_offset` on, which end before `next_offset`. Without a
-        ticket, what is appended next, at once, has one that stands for both."""
+        """Queue batches of a partition.
+
+        Args:
+            partition: The partition.
+            token: Its current token.
+            base_offset: Offset of the first record.
+            next_offset: Offset after the last record.
+            data: Encoded batches.
+            ticket: Returned with the result. None: the caller appends again at once, with a ticket for both.
+        """
         assert base_offset < next_offset, (base_offset, next_offset)
         part = self._get_pending(partition, token, len(data))
         if part.base_offset is None:
@@ -128,13 +139,13 @@ class PartitionAppender:
             part.tickets.append(ticket)
 
     def prove_token(self, partition: PartitionId, token: int, ticket: Hashable) -> None:
-        """Has the token shown, by a transaction that begins after this."""
+        """Queue a proof of the token, by a transaction that begins after this call."""
         self._get_pending(partition, token, 0).tickets.append(ticket)
 
     def drop_partition(self, partition: PartitionId) -> None:
-        """The daemon lets go of a partition, or of its token: no ticket of it is heard of again.
+        """Drop the pending appends of a partition that the daemon releases. Its tickets get no result.
 
-        What is in flight may still land. Before the partition is read again it needs a new token.
+        The transaction in flight may still land. The partition needs a new token before its next load.
         """
         self._waiting.pop(partition, None)
         for parts in (self._in_flight or {}).items(), self._retried_alone:
@@ -144,7 +155,7 @@ class PartitionAppender:
         self._retried_alone = deque(entry for entry in self._retried_alone if not entry[1].is_dropped)
 
     def next_transaction(self) -> StoreTransaction | None:
-        """What to send now; None while one is in flight, or when there is nothing to do."""
+        """Return the transaction to send now; None while one is in flight, or without pending appends."""
         if self._in_flight is not None:
             return None
         parts = self._collect_pending()
@@ -155,17 +166,18 @@ class PartitionAppender:
         return self._sent
 
     def repeat_transaction(self) -> StoreTransaction:
-        """The transaction in flight, to be sent once more."""
+        """Return the transaction in flight, to send it again."""
         assert self._sent is not None, "nothing is in flight"
         return self._sent
 
     def apply_answer(
         self, answer: TransactionResult | KeyValueStoreError
     ) -> list[AppendDone | AppendFenced | AppendRejected]:
-        """What the transaction in flight has come to.
+        """Take the result of the transaction in flight and return the results of its tickets.
 
-        Of all errors only StoreRequestTooLarge says that nothing happened and nothing ever will. After the
-        others it stays in flight: send `repeat_transaction`, until it is known to be in or the session ends.
+        StoreRequestTooLarge is the only error after which the transaction is certain to have no effect.
+        After another error it stays in flight: send `repeat_transaction` until it succeeds or the session
+        ends.
         """
         assert self._in_flight is not None, "nothing was asked"
         if isinstance(answer, KeyValueStoreError) and not isinstance(answer, StoreRequestTooLarge):
@@ -190,8 +202,9 @@ class PartitionAppender:
         return lost
 
     def abandon_in_flight(self, problem: KeyValueStoreError) -> list[AppendRejected]:
-        """Waits for the transaction in flight no longer: its partitions have to be taken and loaded again, under
-        new tokens, since it may still land."""
+        """Give up the transaction in flight. It may still land, so the daemon has to reload its partitions
+        under new tokens.
+        """
         assert self._in_flight is not None, "nothing was asked"
         parts, self._in_flight, self._sent = self._in_flight, None, None
         lost = []
@@ -203,7 +216,7 @@ class PartitionAppender:
 
     @property
     def is_in_flight(self) -> bool:
-        """Whether a transaction waits for its answer."""
+        """Whether a transaction awaits its answer."""
         return self._in_flight is not None
 
     def _get_pending(self, partition: PartitionId, token: int, size: int) -> PendingAppend:
@@ -224,7 +237,7 @@ class PartitionAppender:
             if parts and size + waiting[0].size > MAX_BYTES:
                 continue
             part = waiting.popleft()
-            # Who waits on goes to the end of the line, so that nobody is passed over for ever.
+            # A partition with more to append moves to the end, so that no partition starves.
             del self._waiting[partition]
             if waiting:
                 self._waiting[partition] = waiting

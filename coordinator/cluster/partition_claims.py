@@ -40,17 +40,17 @@ from coordinator.cluster.key_value_store import (
 
 
 class PartitionToken(NamedTuple):
-    """The partition is this daemon's, under a new token."""
+    """This daemon owns the partition under a new token."""
 
     token: int
     epoch: int
 
 
 class ClaimRefused(NamedTuple):
-    """The partition is not this daemon's, or not any more."""
+    """This daemon does not own the partition, or not any more."""
 
     owner: int | None
-    """The node that has it, as far as was seen."""
+    """The node that owns it, if known."""
 
 
 class _ClaimStep(Enum):
@@ -61,10 +61,10 @@ class _ClaimStep(Enum):
 
 
 class Claim:
-    """One attempt to own a partition, or with `token` to get a new token for one that is owned.
+    """One attempt to own a partition, or with `token` to get a new token for an owned one.
 
-    `next_command` says what to ask; after each answer `apply_answer` gives None, to go on with
-    `next_command`, or how it ended. After an error the same is asked again, for as long as the session lives.
+    `next_command` returns the command to send. `apply_answer` takes its answer and returns None, to continue with
+    `next_command`, or the result. After an error the command is the same again, for as long as the session lives.
     """
 
     def __init__(
@@ -77,7 +77,17 @@ class Claim:
         token: int | None = None,
         guard: CreatedAt | None = None,
     ) -> None:
-        """In: what has to hold besides: that the topic is the one whose partition is meant."""
+        """Create a claim.
+
+        Args:
+            keys: Keys of the cluster in the store.
+            partition: Topic and number.
+            node_id: Id of this broker.
+            lease: Lease of its session.
+            broker_epoch: Revision of its registration.
+            token: Current token of an owned partition; None for a partition without an owner.
+            guard: Additional comparison: the topic must still be the same one.
+        """
         assert lease, "a claim without a session"
         assert broker_epoch, "a claim without a registration"
         self._owner = keys.owner(*partition)
@@ -92,7 +102,7 @@ class Claim:
         self._step = _ClaimStep.READ_EPOCH
 
     def next_command(self) -> ReadRange | StoreTransaction:
-        """What to ask now."""
+        """Return the command to send now."""
         assert self._step is not _ClaimStep.OVER, self._owner
         if self._step is _ClaimStep.READ_EPOCH:
             return ReadRange(self._epoch_key)
@@ -113,7 +123,7 @@ class Claim:
     def apply_answer(
         self, answer: KeyPage | TransactionResult | KeyValueStoreError
     ) -> PartitionToken | ClaimRefused | None:
-        """Takes the answer to what `next_command` gave."""
+        """Apply the answer to the last command."""
         assert self._step is not _ClaimStep.OVER, self._owner
         if isinstance(answer, KeyValueStoreError):
             return None
@@ -127,7 +137,7 @@ class Claim:
             for entry in answer.entries:
                 try:
                     self._epoch, self._epoch_written_at = parse_number(entry.value), entry.written_at
-                except UnreadableKey:  # the epoch that was never counted up cannot be known
+                except UnreadableKey:  # an unreadable epoch cannot be increased
                     self._step = _ClaimStep.OVER
                     return ClaimRefused(None)
             self._step = _ClaimStep.WRITE
@@ -152,7 +162,9 @@ class Claim:
 
 
 def create_release(keys: ClusterKeys, partition: tuple[str, int], token: int) -> StoreTransaction:
-    """Gives a partition back, once nothing of it is in flight. Repeating is harmless; refused, it was gone."""
+    """Return the release of a partition, for use when it has no appends in flight. Repeating it is harmless. If it
+    fails, the ownership had already ended.
+    """
     owner = keys.owner(*partition)
     return StoreTransaction((WrittenAt(owner, token),), (Delete(owner),))
 
@@ -160,10 +172,16 @@ def create_release(keys: ClusterKeys, partition: tuple[str, int], token: int) ->
 def place_partitions(
     topic: str, partitions: Collection[int], live: Iterable[int], pins: Mapping[int, int]
 ) -> dict[int, int]:
-    """Partition -> node id, for each of `partitions`; empty when no node is live.
+    """Place partitions on nodes.
 
-    In: the ids of live nodes; `pins`, partition -> the node that somebody wants. A pin to a node that is not live
-    counts for nothing, one to a node that lives counts whatever share it has.
+    Args:
+        topic: Name of the topic.
+        partitions: Numbers of the partitions.
+        live: Ids of the live nodes.
+        pins: Pinned node by partition. A pin to a live node overrides its share; others have no effect.
+
+    Returns:
+        The node id of each partition; empty without live nodes.
     """
     nodes = sorted(set(live))
     if not nodes:
@@ -184,9 +202,15 @@ def place_partitions(
 def place_replicas(
     replicas: Sequence[Sequence[int]], live: Container[int], pins: Mapping[int, int]
 ) -> dict[int, int]:
-    """Place partitions on their replicas. In: the replicas of each partition, the preferred one first.
+    """Place partitions on their replicas: on a pinned live replica, else on the first live one.
 
-    The first that is live, unless a live one of them is pinned; none where none is live.
+    Args:
+        replicas: Replicas by partition, the preferred one first.
+        live: Ids of the live nodes.
+        pins: Pinned node by partition.
+
+    Returns:
+        The node id of each partition with a live replica.
     """
     placed = {}
     for partition, candidates in enumerate(replicas):

@@ -200,44 +200,44 @@ class SingleBrokerOwnership:
         return True
 
     def leader_epoch(self, _: TopicPartition) -> int:
-        """Not known while its log is not open."""
+        """Return 0: the epoch is unknown while the log is closed."""
         return 0
 
     def assign_replicas(self, _: TopicPartition, __: Sequence[int]) -> None:
-        """It is this one in any case."""
+        """Do nothing: this broker is the only possible replica."""
 
     def unassign_replicas(self, _: TopicPartition) -> None:
-        """Nothing is remembered of assignments."""
+        """Do nothing: assignments have no effect."""
 
     def find_replicas(self, _: TopicPartition) -> Sequence[int]:
-        """This one."""
+        """Return this broker as the only replica."""
         return self._replicas
 
     def is_remote(self, _: TopicPartition) -> bool:
-        """There is no other."""
+        """Return False: there is only one broker."""
         return False
 
     @property
     def registered(self) -> Container[int]:
-        """This one."""
+        """This broker only."""
         return self._brokers
 
     @property
     def reassigning(self) -> Mapping[TopicPartition, Reassignment]:
-        """Never any."""
+        """Always empty."""
         return {}
 
     def max_replicas(self, _: str) -> int:
-        """One."""
+        """Return 1: there is only one broker."""
         return 1
 
     def reassign_replicas(self, _: TopicPartition, replicas: Sequence[int]) -> None:
-        """To this one, where everything is."""
+        """Accept only this broker, which already has all partitions."""
         assert tuple(replicas) == self._replicas, replicas
 
     def cancel_reassignment(self, _: TopicPartition) -> None:
-        """There is none."""
+        """Fail: a single broker has no reassignments."""
         raise AssertionError
 
     def elect_preferred(self, _: TopicPartition) -> None:
-        """It owns everything."""
+        """Do nothing: this broker already owns all partitions."""

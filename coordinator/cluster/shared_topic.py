@@ -1,8 +1,8 @@
-"""A topic of the cluster as the value of its key, and the merge of changes that two brokers make to a topic
-or to the configs of a group at the same time.
+"""A topic of the cluster as the value of its key, and the merge of concurrent changes by two brokers to a topic
+or to the configs of a group.
 
-A broker knows what its own catalogue said before, what it says now, and what the key says, which another
-broker may have changed since.
+A merge compares three states: the broker's own catalogue before and after its change, and the key, which
+another broker may have changed since.
 """
 
 import json
@@ -19,33 +19,36 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class SharedTopic(NamedTuple):
-    """A topic as the cluster has it."""
+    """A topic of the cluster."""
 
     name: str
     topic_id: str
     partitions: int
     configs: Mapping[str, str]
     replicas: Sequence[Sequence[int]]
-    """By partition: the nodes that may lead it, the one first that should. Where its records are on a disk that is
-    the one node which has them."""
+    """Replicas by partition, the preferred one first. Records on a disk have one replica: the node with that
+    disk.
+    """
     is_replicated: bool
-    """Whether the store has its records, and not the disk of a node."""
+    """Whether the records are in the store, and not on the disk of a node."""
     created_at: int
-    """The revision at which its key came into being: of two topics of one name each has its own."""
+    """The revision at which the key was created. It differs between two topics of one name."""
 
     @property
     def replication_factor(self) -> int:
-        """As catalogues have it: 1 says that the records are on a disk, though one node alone may lead others."""
+        """Replication factor in catalogues: 1 for records on a disk, at least 2 for replicated ones, even on
+        one node.
+        """
         return max(2, len(self.replicas[0])) if self.is_replicated else 1
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What catalogues and the key have in common."""
+        """The fields that catalogues and the key share."""
         return {"topic_id": self.topic_id, "partitions": self.partitions, "configs": dict(self.configs)}
 
 
 def encode_topic(fields: Mapping[str, Any], replicas: Sequence[Sequence[int]], is_replicated: bool) -> bytes:
-    """The value of a topic's key."""
+    """Return the value of a topic's key."""
     where = {"replicas": replicas} if is_replicated else {"leaders": [each[0] for each in replicas]}
     return json.dumps({**fields, **where}).encode()
 
@@ -90,9 +93,18 @@ def merge_topic(
     own: Mapping[str, Any],
     shared: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The fields that the key is to have: id, partitions, configs; of a new topic all that this broker says. In:
-    what it said before, if it had the topic; what it says now; what is there, if something is. Raises
-    ClusterChangeRefused, ClusterTopicExists."""
+    """Return the new fields of a topic's key: id, partitions and configs; for a new topic all of `own`.
+
+    Args:
+        name: Name of the topic.
+        before: This broker's topic before its change; None for a new one.
+        own: This broker's topic after its change.
+        shared: The topic of the key; None without a key.
+
+    Raises:
+        ClusterChangeRefused: Another broker deleted the topic.
+        ClusterTopicExists: Another broker created a topic of that name.
+    """
     if shared is None:
         if before is not None:
             raise ClusterChangeRefused(f"topic {name} was deleted by another broker")
@@ -109,6 +121,6 @@ def merge_topic(
 def merge_configs(
     before: Mapping[str, str], own: Mapping[str, str], shared: Mapping[str, str]
 ) -> dict[str, str]:
-    """The shared configs, with what was set and removed between `before` and `own`."""
+    """Return the shared configs with the changes between `before` and `own`."""
     kept = {key: value for key, value in shared.items() if key in own or key not in before}
     return kept | {key: value for key, value in own.items() if before.get(key) != value}

@@ -35,7 +35,7 @@ from storage.producers.producer_state_manager import ProducerStateManager
 from storage.topic_partition import TopicPartition
 
 MAX_BATCH_BYTES: Final = 1024 * 1024
-"""Keys and values of a batch in bytes, at most; the records of one outcome stay together even if they have more."""
+"""Maximum bytes of keys and values in a batch. The records of one outcome stay together even above it."""
 
 _LOG: Final = logging.getLogger("Engine")
 
@@ -45,20 +45,20 @@ class WaitingReply(Struct):
 
     reply: Reply
     request: object
-    """Answered with an error when the partition is unloaded."""
+    """The request; it gets an error response when the partition is unloaded."""
     api_version: int
 
 
 class LoadedMachine(NamedTuple, Generic[M]):
-    """The machine at the end of a load, which is not in service yet."""
+    """The machine at the end of a load, before it is in service."""
 
     decorated: M
     undecorated: M
     producers: ProducerStateManager
     durable_end: int
-    """The offset at which a load of the durable part has ended. Else 0: the log knows its end."""
+    """End offset of a load of the durable part. Otherwise 0: the log knows its end."""
     outcome: Outcome
-    """The first outcome of the machine, and when that was."""
+    """The first outcome of the machine, and its time."""
     now: Now
 
 
@@ -101,40 +101,40 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         self.undecorated_machine: M | None = None
         """The machine without the decorators in front of it."""
         self.decorators: list[Callable[[M], M]] = []
-        """The decorators of the machine, and of every one that is loaded later, the innermost first."""
+        """The decorators of the machine, the innermost first. Every later machine gets them as well."""
         self.log: PartitionLog | None = None
         self.producers: ProducerStateManager | None = None
-        """Who has written transactions to the log. There while the machine is."""
+        """Transactional producers of the log. Present together with the machine."""
         self.durable_end = 0
-        """Where the machine of a READ_ONLY partition has stopped reading whose log is being opened anew, and None
-        meanwhile."""
+        """End offset of the load of a READ_ONLY partition, while its log is None and being reopened."""
         self.gate = Gate()
         self.waiting: dict[int, WaitingReply] = {}
-        """The replies of requests that have no response yet, by the number that an `Outcome` has for them."""
+        """Replies of requests without a response, by waiter: the number of the request in an `Outcome`."""
         self.pending_records = 0
         self.is_dirty = False
-        """Whether the end of this iteration has something to append."""
+        """Whether the end of this iteration has records to append."""
         self.loaded_records = 0
         self.missed_notifications: list[object] = []
-        """What every partition was told while this one was being read, or could not be written."""
+        """Notifications to all partitions that arrived while this one was loading or not writable."""
         self.outbound: deque[tuple[int, Sequence[Message]]] = deque()
-        """Messages to other machines, with the position that has to be readable before they leave."""
+        """Messages to other machines, each with the position that must be readable before they leave."""
         self._batch: list[EncodedFact] = []
-        """The records that the end of the iteration appends as its last batch."""
+        """The records of the last batch of this iteration."""
         self._batch_bytes = 0
-        """The size of their keys and values."""
+        """The size of their keys and values in bytes."""
         self._ended_batches: list[list[EncodedFact] | ProducerBatch] = []
-        """The batches before it."""
+        """The earlier batches of this iteration."""
         self._expected_producers: ProducerState | None = None
-        """The producers of the log once all pending batches are appended, with transactions that wait for
-        verification."""
+        """The producers of the log after the append of all pending batches, including transactions that wait for
+        verification.
+        """
         self._encode = topic.codec.encoder()
         self._is_flushed_always = topic.flush is LogFlush.ALWAYS
         self._compression = topic.compression
         self._build_error_response = topic.build_error_response
 
     def install_machine(self, loaded: LoadedMachine[M]) -> None:
-        """Take up a loaded machine, which takes requests from now on."""
+        """Put a loaded machine into service."""
         assert self.machine is None, self.name
         assert self.is_serving, (self.name, self.stage)
         self.machine, self.undecorated_machine = loaded.decorated, loaded.undecorated
@@ -142,20 +142,25 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         self.set_producers(loaded.producers)
 
     def decorate_machine(self, machine: M) -> M:
-        """The machine with all decorators around it, the innermost first."""
+        """Return the machine with all decorators, the innermost first."""
         for decorate in self.decorators:
             machine = decorate(machine)
         return machine
 
     def add_decorator(self, decorator: Callable[[M], M]) -> None:
-        """Put a decorator around the machine and all present decorators. It takes every request and its outcome,
-        also after a reload. In: a function that makes the decorated machine of a machine."""
+        """Put a decorator around the machine and all present decorators. It gets every request and its outcome,
+        also after a reload.
+
+        Args:
+            decorator: Returns the decorated machine of a machine.
+        """
         self.decorators.append(decorator)
         self._rebuild_machine()
 
     def add_innermost_decorator(self, decorator: Callable[[M], M]) -> None:
-        """Put a decorator nearest to the machine, behind all present and later ones: it gets the requests that the
-        machine gets."""
+        """Put a decorator next to the machine, behind all present and later ones: it gets the same requests as
+        the machine.
+        """
         self.decorators.insert(0, decorator)
         self._rebuild_machine()
 
@@ -170,7 +175,7 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
 
     @property
     def readable_offset(self) -> int:
-        """Where answers and consumers may look up to."""
+        """Offset up to which answers and consumers may read."""
         log = self.log
         if log is None:
             return self.durable_end
@@ -180,26 +185,26 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
     """The position up to which answers may leave."""
 
     is_replicated = False
-    """Whether an engine has the log, and has to be asked before any answer leaves."""
+    """Whether the cluster's store has the log and must confirm the token before an answer leaves."""
 
     @property
     def end_offset(self) -> int:
-        """Where the log ends once this iteration's records are in it."""
+        """End offset of the log after the append of this iteration's records."""
         end_offset = self.durable_end if self.log is None else self.log.log_end_offset
         return end_offset + self.pending_records
 
     position = end_offset
-    """What an answer that is made now has to wait for. Positions never fall."""
+    """The position that an answer of this iteration waits for. Positions never decrease."""
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether it takes records, and an answer has none to wait for."""
+        """Whether the partition accepts records and all of them are readable."""
         if self.state is not PartitionState.OWNED or self.pending_records:
             return False
         return self.end_offset <= self.readable_offset
 
     def buffer_outcome(self, outcome: Outcome) -> None:
-        """Takes the records of one outcome, or its marker, for the end of the iteration."""
+        """Keep the records or the marker of an outcome for the end of the iteration."""
         unit: list[EncodedFact] = []
         size = 0
         for fact in outcome.records:
@@ -236,9 +241,10 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         self.pending_records += batch.header.records_count
 
     def append_buffered(self, wall_ms: int) -> bool:
-        """Appends this iteration's records, with their timestamp; whether that began a segment.
+        """Append this iteration's records with their timestamp. Return whether this rolled a segment.
 
-        Raises StorageError, OSError; the partition then has to be reloaded.
+        Raises:
+            StorageError, OSError: The append failed; the partition must be reloaded.
         """
         log = self.log
         assert log is not None
@@ -260,7 +266,7 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         producers = self.producers
         assert producers is not None, self.name
         is_rolled = batch.append(log, producers, self._compression)
-        producers.find_last_stable_offset(self.readable_offset)  # forgets what has ended before
+        producers.find_last_stable_offset(self.readable_offset)  # removes transactions that ended before
         return is_rolled
 
     def _append(self, log: PartitionLog, batch: Sequence[EncodedFact], wall_ms: int) -> bool:
@@ -277,20 +283,21 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
     # Producers
 
     def set_producers(self, producers: ProducerStateManager | None) -> None:
-        """Takes up what the log says of producers, when it was read; None where nothing is known of it any more."""
+        """Set the producers that a load found in the log; None when the partition is unloaded."""
         self.producers = producers
         self._expected_producers = None if producers is None else producers.state.copy()
 
     @property
     def expected_producers(self) -> ProducerState:
-        """The producers of a partition that has a machine, with what is kept for the end of the iteration: what
-        would be written next is checked against them, and they know which transactions wait for verification."""
+        """The producers of a loaded partition, including the pending batches of this iteration. New batches are
+        checked against them, and they know the transactions that wait for verification.
+        """
         assert self._expected_producers is not None, self.name
         return self._expected_producers
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where consumers of committed records may look."""
+        """Offset up to which consumers with `read_committed` may read."""
         readable_offset = self.readable_offset
         return (
             readable_offset
@@ -300,14 +307,13 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
 
     @property
     def has_open_transactions(self) -> bool:
-        """Whether a transaction has begun here that has no end yet, also one whose every record was removed
-        meanwhile."""
+        """Whether the partition has a transaction without an end, even if all of its records were removed."""
         machine, expected = self.machine, self._expected_producers
         has_pending = machine is not None and machine.has_open_transactions
         return has_pending or (expected is not None and bool(expected.open_transactions))
 
     def needs_verification(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether records of a producer would begin a transaction here. Raises InvalidProducerEpoch."""
+        """Return whether records of a producer would begin a transaction here. Raises InvalidProducerEpoch."""
         return self.expected_producers.needs_verification(
             build_transactional_header(producer_id, producer_epoch)
         )
@@ -315,8 +321,9 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
     def verify(
         self, producer_id: int, producer_epoch: int, now_ms: int, *, adds: bool
     ) -> VerificationStateEntry:
-        """What whoever would write them holds while the coordinator of the transaction is asked; see
-        `ProducerState.begin_verification`."""
+        """Begin the verification of a transaction and return its entry, which the caller passes to
+        `check_producer`. See `ProducerState.begin_verification`.
+        """
         return self.expected_producers.begin_verification(
             build_transactional_header(producer_id, producer_epoch), now_ms, adds_partition=adds
         )
@@ -329,9 +336,17 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         *,
         is_verified: bool = True,
     ) -> None:
-        """Whether records of a producer's transaction may be written; whether anything has to be held for that.
+        """Check that records of a producer's transaction may be written.
 
-        Raises InvalidProducerEpoch, InvalidTransactionState.
+        Args:
+            producer_id: Id of the producer.
+            producer_epoch: Epoch of the producer.
+            verification: Entry of `verify`; None without one.
+            is_verified: Whether the transaction coordinator has verified the transaction.
+
+        Raises:
+            InvalidProducerEpoch: The epoch is fenced.
+            InvalidTransactionState: The transaction is not verified.
         """
         header = build_transactional_header(producer_id, producer_epoch)
         self.expected_producers.check_batch(header, verification, is_verified=is_verified, is_sequenced=False)
@@ -339,14 +354,15 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
     ) -> bool:
-        """Whether a marker may be written; whether it repeats one, which is then written again. Raises
-        InvalidProducerEpoch, CoordinatorFenced."""
+        """Return whether a marker repeats an earlier one, in which case it is written again. Raises
+        InvalidProducerEpoch, CoordinatorFenced.
+        """
         return self.expected_producers.check_marker(
             producer_id, producer_epoch, coordinator_epoch, transaction_version
         )
 
     def expire_producers(self, now_ms: int) -> None:
-        """Forgets those that are idle, by the wall clock; those with a transaction open are not."""
+        """Remove producers that are idle by the wall clock and have no open transaction."""
         if self.producers is not None:
             self.producers.state.expire(now_ms)
             self.expected_producers.expire(now_ms)
@@ -354,7 +370,7 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
     # Waiting
 
     def release_answers(self) -> None:
-        """Gives the answers that the log has caught up with."""
+        """Send the answers up to the position that the log has reached."""
         waiting = self.waiting
         for _, waiter, response in self.gate.release_answers(self.confirmed_position):
             entry = waiting.pop(waiter, None)
@@ -362,22 +378,22 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
                 entry.reply.send(response)
 
     def send_answer(self, waiter: int, response: object) -> None:
-        """Gives an answer, if anybody still waits for it."""
+        """Send an answer, if its request still waits."""
         entry = self.waiting.pop(waiter, None)
         if entry is not None:
             entry.reply.send(response)
 
     def pop_due_messages(self) -> Iterator[Sequence[Message]]:
-        """Takes out the messages that may leave by now, in order."""
+        """Remove and yield the messages that may leave now, in order."""
         outbound = self.outbound
         while outbound and outbound[0][0] <= self.confirmed_position:
             yield outbound.popleft()[1]
 
     def close_machine(self, error: ErrorCode) -> None:
-        """Takes the machine out of service: everybody who waits is told `error`. Messages that have not left never
-        will: a machine that is loaded again sends them again.
+        """Take the machine out of service and answer its waiting requests with `error`. Unsent messages are
+        dropped: the machine sends them again after its next load.
 
-        A machine that refuses to unload raises; the machine is gone, and who waits there waits still.
+        If the machine's `unload` raises, the machine is gone and its requests still wait.
         """
         machine, self.machine, self.undecorated_machine = self.machine, None, None
         self.set_producers(None)
@@ -399,13 +415,13 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
             entry.reply.send(response)
 
     def handle(self, request: Any, context: Context, now: Now) -> Outcome:
-        """Asks the machine; the partition is OWNED."""
+        """Pass a request to the machine of an OWNED partition."""
         assert self.machine is not None
         return self.machine.handle(request, context, now)
 
 
 class ReplicatedPartition(CoordinatorPartition[M], Generic[M]):
-    """A partition whose log the engine of a cluster has. Its positions are submissions to the engine."""
+    """A partition with its log in the cluster's store. Its positions are numbers of submissions to the store."""
 
     __slots__ = ()
 
@@ -413,13 +429,13 @@ class ReplicatedPartition(CoordinatorPartition[M], Generic[M]):
 
     @property
     def position(self) -> int:
-        """The submission that an answer has to wait for that is made now."""
+        """The submission that an answer of this iteration waits for."""
         queue = None if self.log is None else self.log.durability.replication_queue
         return 1 if queue is None else queue.next_submission
 
     @property
     def confirmed_position(self) -> int:
-        """The last submission that is confirmed."""
+        """The last confirmed submission."""
         queue = None if self.log is None else self.log.durability.replication_queue
         return 0 if queue is None else queue.last_confirmed
 
@@ -436,7 +452,7 @@ class Gate:
         return len(self._held)
 
     def hold_answer(self, position: int, waiter: int, response: object) -> None:
-        """Keeps an answer until `position` (an end offset) is durable."""
+        """Keep an answer until `position` (an end offset) is durable."""
         assert not self._held or position >= self._held[-1][0], (position, self._held[-1])
         self._held.append((position, waiter, response))
 
@@ -449,17 +465,18 @@ class Gate:
         return released
 
     def clear(self) -> None:
-        """Forgets all of them; their waiters are answered otherwise."""
+        """Drop all held answers. The caller answers their requests itself."""
         self._held.clear()
 
 
 Observer = Callable[[CoordinatorPartition[Any], Sequence[Any], int, Now], None]
-"""Takes events of a partition in their order, the number of the first of them, and when they happened. Numbers
-count up without a gap since the start, over all partitions and topics."""
+"""Takes events of a partition in their order, the number of the first event, and their time. Numbers increase
+without gaps since the start, over all partitions and topics.
+"""
 
 
 class EngineContext:
-    """What all partitions of an engine share."""
+    """Shared state of all partitions of an engine."""
 
     __slots__ = (
         "_event_number",
@@ -490,30 +507,30 @@ class EngineContext:
         self.files = files
         self.group_clock = group_clock
         self.failures = failures
-        """What the disk refuses, whoever wanted it."""
+        """Ongoing failures of the disk, over all partitions."""
         self.load_queue = load_queue
         self.deliver_messages = deliver_messages
-        """Takes messages to other machines that are durable where they come from."""
+        """Takes messages to other machines once they are durable at their origin."""
         self.observers: list[Observer] = []
         self.workers: dict[str, Callable[[Any], Awaitable[object]]] = {}
         self.next_waiter: Callable[[], int] = count(1).__next__
-        """Gives a number that no waiter had before."""
+        """Returns a new waiter number."""
         self._event_number = 0
 
     def notify_observers(self, partition: CoordinatorPartition[Any], events: Sequence[Any], now: Now) -> None:
-        """Tells every observer. One that fails is told of the next events all the same, and harms nobody else."""
+        """Notify every observer. The failure of one observer does not affect the others or later events."""
         first = self._event_number
         self._event_number += len(events)
         for observe in self.observers:
             try:
                 observe(partition, events, first, now)
-            except Exception as problem:  # noqa: BLE001 - it has happened, whoever cannot be told of it
+            except Exception as problem:  # noqa: BLE001 - a failing observer must not affect the partition
                 name = getattr(observe, "__qualname__", repr(observe))
                 _LOG.error("%s failed at what happened in %s", name, partition.name, exc_info=problem)
 
 
 class WorkRunner:
-    """The work that is under way. `done` takes the partition, the machine that asked, and what came of it."""
+    """Runs the delegated work of machines. `on_done` takes the partition, the delegating machine and the result."""
 
     def __init__(
         self,
@@ -525,12 +542,12 @@ class WorkRunner:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def close(self) -> None:
-        """Ends what is under way; nobody hears of it."""
+        """Cancel all running work. The machines get no result."""
         for task in self._tasks:
             task.cancel()
 
     def start_work(self, partition: CoordinatorPartition[Any], works: Sequence[Work]) -> None:
-        """Begins what a machine has asked for."""
+        """Start the work that a machine delegates."""
         for work in works:
             task = self._engine_context.loop.create_task(
                 self._run(partition, partition.undecorated_machine, work)
@@ -541,6 +558,6 @@ class WorkRunner:
     async def _run(self, partition: CoordinatorPartition[Any], machine: object, work: Work) -> None:
         try:
             done = WorkDone(work, await self._engine_context.workers[work.name](work.argument))
-        except Exception as problem:  # noqa: BLE001 - the machine is told, and decides
+        except Exception as problem:  # noqa: BLE001 - the machine gets the error and decides
             done = WorkDone(work, None, error_text(problem))
         self._on_done(partition, machine, done)

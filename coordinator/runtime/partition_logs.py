@@ -1,8 +1,7 @@
-"""The logs of the partitions of one internal topic: opened and read again for a load, and closed when a partition
-is released.
+"""The logs of the partitions of one internal topic: opened and reread for a load, and closed after a release.
 
-A log that compaction uses is poisoned first. Its compaction then ends soon; until then it may be about to replace
-files. Such a log is busy, and a load has to wait for it.
+A log that compaction uses is poisoned first. Its compaction then ends soon, but may be about to replace
+files. Until then the log is busy, and a load has to wait for it.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ from storage.log import PartitionLog
 from storage.storage_errors import LogPoisoned
 
 BUSY_RETRY_S: Final = 0.01
-"""The delay until a log that compaction uses is looked at again."""
+"""Delay in seconds until the next check of a busy log."""
 
 
 class LoadSource(NamedTuple):
@@ -28,7 +27,7 @@ class LoadSource(NamedTuple):
     open_log: Callable[[], PartitionLog]
     """Returns the log. Blocks, so a thread calls it. Raises StorageError, OSError."""
     is_new: bool
-    """Whether `open_log` opens a log, which a load that is not wanted any more has to close."""
+    """Whether `open_log` opens a log, which an unwanted load has to close."""
     is_durable_only: bool = False
     """Whether a sync of the log has failed, so that only its durable part can be read."""
 
@@ -50,11 +49,11 @@ class PartitionLogs:
         self._is_stopped = True
 
     def find_load_source(self, partition: CoordinatorPartition[Any]) -> LoadSource | None:
-        """Return the log that the next load of a partition reads, or None while it is busy.
+        """Return the log for the next load of a partition, or None while it is busy.
 
-        The same log is read again unless it has failed. Then it is unknown what the disk holds beyond the durable
-        offset, and the log is reopened. Its durable part is read first where that holds everything that was
-        acknowledged.
+        A load rereads the same log unless it has failed. After a failure the disk's content beyond the
+        durable offset is unknown, and the log is reopened. If its durable part has all acknowledged records,
+        that part is loaded first.
         """
         number = partition.number
         if number in self._closing:
@@ -74,13 +73,14 @@ class PartitionLogs:
         return self.reopen(partition)
 
     def _holds_all_acknowledged(self, log: PartitionLog) -> bool:
-        """Whether no acknowledged record lies beyond the durable offset of a failed log. An earlier process, or an
-        earlier owner, has acknowledged records that a recovered log holds before its first sync."""
+        """Return whether a failed log has no acknowledged records beyond its durable offset. Before the first
+        sync of a recovered log, an earlier process or owner may have acknowledged its records.
+        """
         is_synced = log.durable_offset >= log.recovery_report.log_end_offset
         return is_synced and self._topic.flush is LogFlush.ALWAYS and not log.is_closed
 
     def reopen(self, partition: CoordinatorPartition[Any]) -> LoadSource:
-        """Return the failed log of a partition, to be opened again."""
+        """Return the failed log of a partition, to be reopened."""
         return LoadSource(partial(self._open_for_writing, self._failed[partition.number].reopen), True)
 
     def _open_for_writing(self, open_log: Callable[[], PartitionLog]) -> PartitionLog:
@@ -93,7 +93,7 @@ class PartitionLogs:
             raise
 
     def _keep_for_writing(self, log: PartitionLog) -> PartitionLog:
-        """Begin a leader epoch, where the topic has them. Called in a thread. Raises StorageError, OSError."""
+        """Begin a leader epoch if the topic has them. Called in a thread. Raises StorageError, OSError."""
         if self._topic.starts_leader_epochs:
             begin_leader_epoch(log)
         return log

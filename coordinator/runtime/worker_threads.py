@@ -1,4 +1,4 @@
-"""Threads beside the event loop, and the share that one server has of a thread."""
+"""Threads next to the event loop, and one server's share of a thread."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class WorkerThreads:
         """One thread, so that a client with many connections gets no larger share of the machine."""
 
     def close(self) -> None:
-        """Finish the syncs that were submitted, and cancel all other work that has not started."""
+        """Finish the submitted syncs, and cancel all other work that has not started."""
         for executor in (self.opener, self.batch_executor):
             executor.shutdown(wait=False, cancel_futures=True)
         self.flusher.close()

@@ -1,10 +1,10 @@
-"""Identity of a cluster on etcd, which its first daemon or an import writes once, and the mark of that
-identity in data directories.
+"""Identity of a cluster on etcd, which its first daemon or an import writes once, and the mark of that identity
+in data directories.
 
-During an import another key stands in its place, so that no daemon creates a cluster of its own.
-Coordinator logs in a member's data directory are copies, and each start deletes them. A directory is
-therefore accepted only by the cluster that its copies belong to. A directory that was used without a cluster
-contains the only copy, and so may a directory of a cluster that etcd has lost; both are refused.
+During an import another key takes its place, so that no daemon creates a cluster of its own. Coordinator
+logs in a member's data directory are copies, and each start deletes them. Therefore only the cluster that
+the copies belong to accepts a directory. A directory that was used without a cluster contains the only copy,
+and so may a directory of a cluster that etcd has lost; both are rejected.
 """
 
 import json
@@ -32,7 +32,7 @@ from storage.topic_partition import uuid_from_text, uuid_to_text
 IDENTITY_FORMAT: Final = 1
 
 MARKER: Final = ".cluster"
-"""In a data directory: a line with the id of the cluster that it belongs to, and what that was made with."""
+"""File in a data directory: a line with the id of its cluster, then the cluster's identity."""
 _PARTITION: Final = re.compile(r".+-[0-9]{1,10}")
 REMEDY: Final = "`groupd cluster import --data-dir DIR` takes over what it has"
 
@@ -43,17 +43,17 @@ class ClusterIdentity(NamedTuple):
     partitions: int
     topic_id: bytes
     incarnation: str = ""
-    """Tells this cluster from one of the same id whose data in the store was lost."""
+    """Distinguishes this cluster from a lost one with the same id."""
     imported: Sequence[str] = ()
-    """The ids of the data directories that it was made from."""
+    """Ids of the data directories that were imported."""
 
 
 class ClusterNotFound(StartFailed):
-    """The store has nothing of the cluster."""
+    """The store has no such cluster."""
 
 
 def create_identity(partitions: int, topic_id: bytes, imported: Sequence[str] = ()) -> ClusterIdentity:
-    """Create the identity of a cluster that was not there before."""
+    """Create the identity of a new cluster."""
     return ClusterIdentity(partitions, topic_id, uuid4().hex, tuple(imported))
 
 
@@ -72,8 +72,18 @@ def encode_identity(identity: ClusterIdentity) -> bytes:
 async def read_or_create_identity(
     store: KeyValueStore, keys: ClusterKeys, new: ClusterIdentity | None
 ) -> ClusterIdentity:
-    """What is there; `new`, where nothing was and there is one. Raises KeyValueStoreError; ClusterNotFound;
-    StartFailed."""
+    """Return the identity in the store, after writing `new` into an empty store.
+
+    Args:
+        store: Store of the cluster.
+        keys: Keys of the cluster in the store.
+        new: Identity of a new cluster; None to require an existing one.
+
+    Raises:
+        KeyValueStoreError: The store failed.
+        ClusterNotFound: The store has no identity and `new` is None, or an import is unfinished.
+        StartFailed: The identity is not readable.
+    """
     if new is not None:
         absent = (CreatedAt(keys.meta, ABSENT), CreatedAt(keys.importing, ABSENT))
         await store.transact(StoreTransaction(absent, (Put(keys.meta, encode_identity(new)),)))
@@ -88,13 +98,13 @@ async def read_or_create_identity(
 
 
 async def read_identity(store: KeyValueStore, keys: ClusterKeys) -> ClusterIdentity | None:
-    """What is there, if something is. Raises KeyValueStoreError, StartFailed."""
+    """Return the identity in the store; None without one. Raises KeyValueStoreError, StartFailed."""
     page = await store.read(ReadRange(keys.meta))
     return decode_identity(page.entries[0].value, f"{keys.meta.decode()} in etcd") if page.entries else None
 
 
 def decode_identity(value: bytes, where: str) -> ClusterIdentity:
-    """What `encode_identity` has made. In: where it was found. Raises StartFailed."""
+    """Decode an identity. `where` is its location for error messages. Raises StartFailed."""
     try:
         found: dict[str, Any] = json.loads(value)
         if found["format"] != IDENTITY_FORMAT:
@@ -112,13 +122,15 @@ def decode_identity(value: bytes, where: str) -> ClusterIdentity:
 
 
 def is_member(files: Files, path: str) -> bool:
-    """Whether the directory was used in a cluster, if it is there. Raises OSError."""
+    """Return whether the directory exists and was used in a cluster. Raises OSError."""
     return files.exists(f"{path}/{MARKER}")
 
 
 def why_no_new_cluster(files: Files, path: str, cluster_id: str) -> str | None:
-    """Why a daemon may not begin a cluster with a directory: what it began would be in the way of an import. None
-    for one that is new. Raises StartFailed for one of another cluster; OSError."""
+    """Return why a daemon must not create a cluster with this directory, which would prevent an import of it.
+
+    Return None for a new directory. Raises StartFailed for a directory of another cluster; OSError.
+    """
     if not files.is_directory(path):
         return None
     names, was_in_one = files.listdir(path), is_member(files, path)
@@ -138,8 +150,9 @@ def _describe_other_cluster(path: str, found: str, cluster_id: str) -> str:
 
 
 def read_directory_identity(files: Files, path: str) -> ClusterIdentity | None:
-    """What the cluster of a directory was made with; None for one that was used in none. Raises StartFailed,
-    OSError."""
+    """Return the identity of the directory's cluster; None if it was never in a cluster. Raises StartFailed,
+    OSError.
+    """
     if not is_member(files, path):
         return None
     _, _, meta = files.read(f"{path}/{MARKER}").partition(b"\n")
@@ -147,13 +160,14 @@ def read_directory_identity(files: Files, path: str) -> ClusterIdentity | None:
 
 
 def mark_member(files: Files, path: str, cluster_id: str, identity: ClusterIdentity) -> None:
-    """Makes it a directory of that cluster. Raises OSError."""
+    """Mark a directory as one of that cluster. Raises OSError."""
     files.write_atomically(f"{path}/{MARKER}", f"{cluster_id}\n".encode() + encode_identity(identity))
 
 
 def prepare_directory(directory: DataDirectory, cluster_id: str, identity: ClusterIdentity) -> None:
-    """Makes an open data directory that of this cluster, and removes its copies. Raises StartFailed, StorageError,
-    OSError."""
+    """Mark an open data directory as one of this cluster, and delete its copies of coordinator logs. Raises
+    StartFailed, StorageError, OSError.
+    """
     files, path = directory.files, directory.path
     if directory.meta.cluster_id != cluster_id:
         raise StartFailed(_describe_other_cluster(path, directory.meta.cluster_id, cluster_id))

@@ -1,7 +1,7 @@
-"""Offsets of topics that were deleted while nobody had the partition that the offsets are in.
+"""Removes offsets of topics that were deleted while their offsets partition had no owner.
 
-Whoever reads that partition next looks which of the topics are still there. A topic that comes later under the same
-name has another id, and none of these offsets.
+After a load of the partition, the new owner checks which of the topics still exist. A new topic of the same
+name has another id, and keeps its own offsets.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ RETRY_S: Final = 1.0
 
 
 class DeletedTopicOffsets:
-    """Watches what is read. All methods belong to the event loop's thread."""
+    """Checks each loaded offsets partition. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -31,7 +31,13 @@ class DeletedTopicOffsets:
         server: "Server",
         run_in_background: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
-        """In: a server whose parts are open; who runs what may take long, and ends it with the cluster."""
+        """Create the check and register it.
+
+        Args:
+            catalogue: Catalogue of the cluster.
+            server: The server, with open parts.
+            run_in_background: Runs a coroutine as a background task, which ends with the cluster.
+        """
         self._catalogue = catalogue
         self._server = server
         self._run_in_background = run_in_background
@@ -42,7 +48,7 @@ class DeletedTopicOffsets:
             self._run_in_background(self._remove_offsets(partition, partition.tenure))
 
     def _find_suspects(self, partition: CoordinatorPartition[GroupShard]) -> dict[str, set[bytes]]:
-        """Topics that groups have offsets of, and that are not known here."""
+        """Return the ids by name of topics that have committed offsets and are unknown here."""
         if partition.undecorated_machine is None:
             return {}
         known = self._server.topic_images.get_current().by_id
@@ -67,4 +73,6 @@ class DeletedTopicOffsets:
                     self._server.runtime.notify_partition(partition, TopicsChanged(image, deleted))
                 if len(deleted) == len(suspects):
                     return
-            await asyncio.sleep(RETRY_S)  # the store does not answer, or what it has is still taken up here
+            await asyncio.sleep(
+                RETRY_S
+            )  # the store does not answer, or this daemon has not adopted all topics yet

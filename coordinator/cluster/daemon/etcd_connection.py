@@ -1,4 +1,4 @@
-"""The connection to etcd that the properties describe."""
+"""Creates the connection to etcd from the properties."""
 
 from coordinator.cluster.etcd.etcd_store import EtcdCredentials, EtcdStore
 from coordinator.config.properties import Config
@@ -8,7 +8,7 @@ from storage.storage_errors import format_error_reason
 
 
 def create_etcd_store(config: Config, files: Files) -> EtcdStore:
-    """Nobody is asked yet. Raises StartFailed for a file that cannot be read."""
+    """Create a store, which connects with its first request. Raises StartFailed for an unreadable file."""
     return EtcdStore(
         config.cluster_etcd_endpoints, config.cluster_append_timeout_ms, _read_credentials(config, files)
     )

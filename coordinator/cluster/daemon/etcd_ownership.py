@@ -1,8 +1,8 @@
-"""Who owns what in a cluster on etcd, as those who answer requests ask it.
+"""Ownership of partitions in a cluster on etcd, as request handlers query it.
 
-There are three kinds of partitions. Coordinators are where they were claimed, and may be anywhere. Records of
-topics with replicas are where they were claimed, too: at one of their replicas. Records that are on a disk are led
-by the broker that has it.
+There are three kinds of partitions. Coordinators belong to the broker that claimed them, which may be any
+broker. Replicated partitions belong to the replica that claimed them. A partition on disk is led by the
+broker with that disk.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -53,11 +53,11 @@ class EtcdOwnership:
 
     @property
     def brokers(self) -> Mapping[int, BrokerInfo]:
-        """Those with a session."""
+        """Brokers with a session."""
         return self._member().table.brokers
 
     def find_owner(self, partition: TopicPartition) -> int | None:
-        """The broker that owns a partition, if that lives."""
+        """Return the broker that owns a partition, if it is live."""
         if not self._is_claimed(partition.topic):
             owner = self._find_disk_leader(partition)
         elif self.owns(self._node_id, partition):
@@ -65,11 +65,13 @@ class EtcdOwnership:
         else:
             owner = self._member().table.owners.get((partition.topic, partition.partition))
             if owner == self._node_id:
-                return None  # it is being given up, or is not taken yet
+                return None  # it is being released, or is not claimed yet
         return owner if owner in self.brokers else None
 
     def owns(self, node_id: int, partition: TopicPartition) -> bool:
-        """Whether it is that broker. What this one owns is not asked of the table, which is older."""
+        """Return whether a broker owns a partition. For this broker the member decides, because the table is
+        older.
+        """
         if not self._is_claimed(partition.topic):
             return self._find_disk_leader(partition) == node_id
         if node_id != self._node_id:
@@ -78,7 +80,7 @@ class EtcdOwnership:
         return is_owned and (partition.topic in COORDINATOR_TOPICS or self._is_open(partition))
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """As the table of the cluster has it; of records on another broker's disk it stays the first."""
+        """Return the leader epoch in the table; for records on another broker's disk it stays 0."""
         return self._member().table.epochs.get((partition.topic, partition.partition), 0)
 
     def assign_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
@@ -88,7 +90,7 @@ class EtcdOwnership:
         self._assigned.pop(partition, None)
 
     def find_replicas(self, partition: TopicPartition) -> Sequence[int]:
-        """All brokers that live may coordinate; those of records are in the catalogue."""
+        """Return all live brokers for a coordinator, the owner first, and the catalogue's replicas otherwise."""
         if partition.topic in COORDINATOR_TOPICS:
             owner = self.find_owner(partition)
             others = [node_id for node_id in self.brokers if node_id != owner]
@@ -103,22 +105,22 @@ class EtcdOwnership:
 
     @property
     def registered(self) -> Container[int]:
-        """Those with a session: nobody knows of others."""
+        """Brokers with a session: others are unknown."""
         return self.brokers
 
     @property
     def reassigning(self) -> Mapping[TopicPartition, Reassignment]:
-        """Nothing waits for a broker that does not live."""
+        """Always empty: no change waits for a stopped broker."""
         return {}
 
     def max_replicas(self, topic: str) -> int:
-        """All brokers that live; one where records are on a disk."""
+        """Return the number of live brokers; 1 for records on disk."""
         known = self._find_topic(topic)
         is_on_disk = known is not None and not known.is_replicated
         return 1 if is_on_disk else len(self.brokers)
 
     def why_not_movable(self, partition: TopicPartition, to: int) -> str | None:
-        """Why a broker that lives cannot own a partition; None where it can."""
+        """Return why a live broker cannot own a partition; None if it can."""
         if partition.topic in COORDINATOR_TOPICS:
             return None
         if not self._is_claimed(partition.topic):
@@ -127,8 +129,10 @@ class EtcdOwnership:
         return None if to in replicas else f"broker {to} is no replica of {partition}: {list(replicas)} are"
 
     def reassign_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
-        """The first of them is to coordinate it; the others may, as any one that lives. Nothing of records has to
-        be copied that the store has. Raises ApiError for records that lie at another broker."""
+        """Reassign a partition. Coordinators and replicated records need no copying; a coordinator is pinned to
+        the first replica, and all live brokers stay candidates. Raises ApiError for records on another
+        broker's disk.
+        """
         if partition.topic in COORDINATOR_TOPICS:
             self._pin_partition(partition, replicas[0])
         elif self._is_claimed(partition.topic):
@@ -140,17 +144,20 @@ class EtcdOwnership:
             )
 
     def cancel_reassignment(self, _: TopicPartition) -> None:
-        """There is none."""
+        """Fail: a cluster on etcd has no reassignments in progress."""
         raise AssertionError
 
     def elect_preferred(self, partition: TopicPartition) -> None:
-        """Of coordinators its owner is; while it has none brokers that live are about to claim it."""
+        """Move a replicated partition to its preferred replica. A coordinator's owner is already preferred;
+        without an owner, live brokers are about to claim it.
+        """
         if partition.topic not in COORDINATOR_TOPICS and self._is_claimed(partition.topic):
             self._pin_partition(partition, self.find_replicas(partition)[0])
 
     def place_new_topic(self, topic: str, partitions: int, factor: int) -> list[list[int]]:
-        """Which brokers are to lead a topic that is about to be made, or to grow: as assigned, else spread; of each
-        partition the one that should lead it first. Raises ClusterChangeRefused where there are not as many."""
+        """Return the replicas of a new or growing topic: the assigned ones, else an even spread, the preferred
+        one first. Raises ClusterChangeRefused if fewer brokers are live than `factor`.
+        """
         live = list(self.brokers) or [self._node_id]
         if factor > len(live):
             raise ClusterChangeRefused(
@@ -169,11 +176,11 @@ class EtcdOwnership:
         return self._catalogue().topics.get(name)
 
     def _is_claimed(self, name: str) -> bool:
-        """Whether its partitions are owned by who has claimed them."""
+        """Return whether brokers own the topic's partitions by claims."""
         topic = self._find_topic(name)
         return name in COORDINATOR_TOPICS or (topic is not None and topic.is_replicated)
 
     def _find_disk_leader(self, partition: TopicPartition) -> int | None:
-        """Of records on a disk."""
+        """Return the broker with a partition's records on its disk, if known."""
         replicas = self.find_replicas(partition)
         return replicas[0] if replicas else None

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("Cluster")
 RETENTION_S: Final = 5
-"""What is older explains nothing that happens from now on."""
+"""Age in seconds at which a change of ownership no longer explains later events."""
 _MAX_KEPT: Final = 1000
 OwnershipHistoryListener = Callable[[TopicPartition, str], None]
-"""Takes a partition, and what became of it."""
+"""Takes a partition and a description of the change."""
 
 
 class OwnedCoordinators:
@@ -52,21 +52,21 @@ class OwnedCoordinators:
         self._server: Server
 
     def attach_server(self, server: "Server") -> None:
-        """To parts that are open."""
+        """Set the server. Its engine must be open."""
         self._server = server
 
     def iterate_logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
-        """Of the partitions that this broker coordinates."""
+        """Iterate over the open logs of the partitions that this broker coordinates."""
         for partition in self._server.engine.list_partitions():
             if partition.state is PartitionState.OWNED and partition.log is not None:
                 yield partition.name, partition.log
 
     def find_log(self, name: TopicPartition) -> PartitionLog | None:
-        """That of a partition; None while it is not open."""
+        """Return the log of a partition; None while it is not open."""
         return self._server.engine.runtimes[name.topic].partitions[name.partition].log
 
     def on_partition_gained(self, name: TopicPartition, hold_s: float) -> None:
-        """Load a partition that this broker has claimed. It is LOADING for `hold_s` seconds at least."""
+        """Load a partition that this broker has claimed. It is LOADING for at least `hold_s` seconds."""
         self._server.engine.open_partition(name, hold_s)
 
     def on_partition_lost(self, name: TopicPartition, reason: str) -> None:
@@ -87,20 +87,37 @@ class PartitionMoves:
         why_not: Callable[[TopicPartition, int], str | None],
         in_background: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        """In: who knows why a broker cannot own a partition; who is told what takes a while."""
+        """Create the moves of a cluster member.
+
+        Args:
+            store: Store of the cluster.
+            keys: Keys of the cluster in the store.
+            member: Returns the member that this daemon currently is.
+            why_not: Returns why a broker cannot own a partition; None if it can.
+            in_background: Runs a coroutine as a background task.
+        """
         self._store = store
         self._keys = keys
         self._member = member
         self._why_not = why_not
         self._in_background = in_background
         self._holds: dict[PartitionId, float] = {}
-        """For how many seconds at least partitions are to be loading that are taken anew here."""
+        """Minimum loading time in seconds of partitions that this broker takes back."""
 
     def move_partition(
         self, partition: TopicPartition, to: int, hold_loading_s: float, owner: int | None
     ) -> bool:
-        """Asks that a daemon own a partition; whether it does not yet. In: the owner, as far as is known. Raises
-        ClusterOperationError."""
+        """Start to move a partition to a broker. Return whether that broker is not its owner yet.
+
+        Args:
+            partition: The partition.
+            to: Node id of the new owner, which must be live.
+            hold_loading_s: Minimum loading time in seconds at the new owner.
+            owner: The current owner, if known.
+
+        Raises:
+            ClusterOperationError: The broker is not live or cannot own the partition.
+        """
         if to not in self._member().table.brokers:
             raise ClusterOperationError(f"there is no broker {to}, or it does not live")
         why_not = self._why_not(partition, to)
@@ -110,7 +127,7 @@ class PartitionMoves:
         return owner != to
 
     def pin_partition(self, partition: TopicPartition, to: int, hold_loading_s: float = 0) -> None:
-        """Has a daemon that lives own a partition, and keep it while it does."""
+        """Pin a partition to a live broker, which then owns it as long as it lives."""
         self._in_background(self._write_pin(PartitionId(*partition), to, round(hold_loading_s * 1000)))
 
     async def _write_pin(self, partition: PartitionId, to: int, hold_ms: int) -> None:
@@ -120,14 +137,16 @@ class PartitionMoves:
             _LOG.error("%s-%d could not be moved to broker %d: %s", *partition, to, error)
 
     def retake_partition(self, partition: TopicPartition, hold_loading_s: float) -> None:
-        """Has this daemon take anew what it owns and has given up, if it still owns it."""
+        """Give up a partition and take it back, if this broker still owns it."""
         partition_id, member = PartitionId(*partition), self._member()
         if partition_id in member.owned:
             self._holds[partition_id] = hold_loading_s
             member.doubt_partition(partition_id)
 
     def take_hold_s(self, partition: PartitionId) -> float:
-        """For how long a partition is to be loading at least that this daemon has gained just now."""
+        """Return the minimum loading time in seconds of a partition that this broker has just gained, and
+        forget it.
+        """
         if partition in self._holds:
             return self._holds.pop(partition)
         member = self._member()
@@ -157,13 +176,13 @@ class OwnershipHistory:
         self._recent: deque[tuple[int, TopicPartition, str]] = deque(maxlen=_MAX_KEPT)
 
     def publish_change(self, partition: TopicPartition, what: str) -> None:
-        """It has just happened."""
+        """Record a change of ownership and notify the listeners."""
         self._recent.append((clock.monotonic_ns(), partition, what))
         for listener in self._listeners:
             listener(partition, what)
 
     def add_listener(self, listener: OwnershipHistoryListener) -> None:
-        """Tells somebody from now on, and what was told shortly before."""
+        """Add a listener and pass it the changes of the last RETENTION_S seconds."""
         since_ns = clock.monotonic_ns() - RETENTION_S * 1_000_000_000
         for published_ns, partition, what in self._recent:
             if published_ns >= since_ns:
@@ -182,28 +201,34 @@ class OwnedPartitions:
         drop_partition: Callable[[PartitionId], None],
         reserve_bytes: Callable[[int], bool],
     ) -> None:
-        """In: who knows for how long a partition is to be loading; who forgets what was to be appended to one; who
-        knows whether the store may have so many bytes more."""
+        """Create the partitions of a cluster member.
+
+        Args:
+            member: Returns the member that this daemon currently is.
+            moves: Planned moves, with the minimum loading times.
+            drop_partition: Drops the pending appends of a partition.
+            reserve_bytes: Returns whether the store has room for so many more bytes.
+        """
         self.coordinators = OwnedCoordinators()
         self.topics = ReplicatedPartitions(self.doubt_partition, reserve_bytes)
         self.history = OwnershipHistory()
-        """Of each partition that was gained or lost, and why."""
+        """Gained and lost partitions, with the causes."""
         self._member = member
         self._moves = moves
         self._drop_partition = drop_partition
         self._server: Server
 
     def attach_server(self, server: "Server") -> None:
-        """To parts that are open."""
+        """Set the server. Its engine must be open."""
         self._server = server
         self.coordinators.attach_server(server)
 
     def iterate_logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
-        """All that are open."""
+        """Iterate over the open logs of all owned partitions."""
         return chain(self.coordinators.iterate_logs(), self.topics.iterate_logs())
 
     def find_log(self, name: TopicPartition) -> PartitionLog | None:
-        """That of a partition that is owned; None while it is not open."""
+        """Return the log of an owned partition; None while it is not open."""
         return self._find_holder(name).find_log(name)
 
     def _find_holder(self, name: TopicPartition) -> OwnedCoordinators | ReplicatedPartitions:
@@ -215,14 +240,14 @@ class OwnedPartitions:
     def on_partition_gained(
         self, partition: PartitionId, owned: PartitionToken, cause: OwnershipCause
     ) -> None:
-        """This broker owns a partition."""
+        """Load a partition that this broker now owns."""
         name = TopicPartition(*partition)
         _LOG.info("Owner of %s, leader epoch %d: %s", name, owned.epoch, cause)
         self._publish_change(name, f"owns it: {cause}")
         self._find_holder(name).on_partition_gained(name, self._moves.take_hold_s(partition))
 
     def on_partition_lost(self, partition: PartitionId, cause: OwnershipCause) -> None:
-        """This broker owns a partition no longer."""
+        """Release a partition that this broker no longer owns, and complete its fetches."""
         name = TopicPartition(*partition)
         _LOG.info("No longer owner of %s: %s", name, cause)
         self._publish_change(name, f"owns it no longer: {cause}")
@@ -232,12 +257,12 @@ class OwnedPartitions:
         )
 
     def doubt_partition(self, name: TopicPartition) -> None:
-        """It is given up here, and taken anew if it is still owned."""
+        """Give up a partition with uncertain content in etcd. The member takes it back if it still owns it."""
         self._publish_change(name, f"gives it up: {OwnershipCause.DOUBTED}")
         self.release_partition(name, "it is doubted what etcd has")
         self._member().doubt_partition(PartitionId(*name))
 
     def release_partition(self, name: TopicPartition, reason: str) -> None:
-        """This broker serves a partition no longer: what is still owned is moved, or taken anew, after that."""
+        """Stop serving a partition, before a move or before this broker takes it back."""
         self._drop_partition(PartitionId(*name))
         self._find_holder(name).on_partition_lost(name, reason)

@@ -24,7 +24,7 @@ FindUnknownTopics = Callable[[Catalogue, Any, int], Iterator[str | None]]
 """Takes the catalogue, a request and its version. Yields the names of requested topics that the catalogue does not
 have, or has with fewer partitions; None for an unknown topic id."""
 _MAX_NAMES: Final = 20
-"""For more unknown topics the whole catalogue is refreshed."""
+"""Number of unknown topics above which the whole catalogue is refreshed."""
 
 
 class UnknownTopicRefresh:
@@ -34,10 +34,11 @@ class UnknownTopicRefresh:
     def __init__(
         self, catalogue: Catalogue, refresh_topics: Callable[[Sequence[str] | None], Awaitable[object]]
     ) -> None:
-        """
+        """Create a refresh.
+
         Args:
-            catalogue: the topics that this daemon knows.
-            refresh_topics: reads topics from the cluster, by name, or all for None.
+            catalogue: The topics that this daemon knows.
+            refresh_topics: Reads topics from the cluster, by name, or all for None.
         """
         self._catalogue = catalogue
         self._refresh_topics = refresh_topics

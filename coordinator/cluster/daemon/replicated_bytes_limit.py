@@ -1,9 +1,8 @@
-"""How many bytes the store has of the records of topics, and whether it may have more: a bound that all brokers
-share.
+"""Limits the size of replicated topics in the store, over all brokers.
 
-Each of them says now and then, under a key of its session, how much the partitions have that it leads. What it has
-written since it adds itself; what the others have is as old as what they last said. So the bound may be passed by
-what is written in these few seconds.
+Every PERIOD_S each broker publishes the size of the partitions that it leads, under a key of its session. It
+adds its own writes since then, but sees the writes of others only after they publish. So writes of the last
+seconds may exceed the limit.
 """
 
 import asyncio
@@ -39,22 +38,22 @@ class ReplicatedBytesLimit:
         self._own = 0
         self._own_key = keys.topic_bytes(node_id)
         self._others: dict[bytes, int] = {}
-        """By the key of each other broker."""
+        """Sizes by the key of each other broker."""
         self._reader = KeyReader()
         self._published: tuple[int, int] = 0, 0
-        """In which session, and what."""
+        """The session and the size of the last published value."""
         self._is_full = False
         self._has_logged_delay = False
-        """Whether it was told that the others are not told."""
+        """Whether a failure to publish was logged."""
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def total(self) -> int:
-        """Of all topics, as far as is known."""
+        """Size of all topics, as far as known."""
         return self._own + sum(self._others.values())
 
     def reserve_bytes(self, size_bytes: int) -> bool:
-        """Counts so many bytes more, if the store may have them; whether it may."""
+        """Count more bytes if the limit allows them. Return whether it does."""
         if self.total + size_bytes > self._max_bytes:
             if not self._is_full:
                 self._is_full = True
@@ -69,7 +68,7 @@ class ReplicatedBytesLimit:
         return True
 
     def start(self, keeper: SessionKeeper, own: Callable[[], int]) -> None:
-        """Begins to tell, and to hear. In: how many bytes those have that are led here."""
+        """Start to publish and to watch sizes. `own` returns the size of the partitions that this broker leads."""
         loop = asyncio.get_running_loop()
         begin, end = self._keys.kind_range("bytes")
         self._tasks.append(
@@ -78,7 +77,7 @@ class ReplicatedBytesLimit:
         self._tasks.append(loop.create_task(self._run(keeper, own)))
 
     def stop(self) -> None:
-        """Tells and hears nothing any more."""
+        """Stop publishing and watching."""
         for task in self._tasks:
             task.cancel()
 

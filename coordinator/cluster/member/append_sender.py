@@ -1,8 +1,8 @@
-"""Sends the transactions of `PartitionAppender`: one at a time, the same again until it is known what became of it.
+"""Sends the transactions of `PartitionAppender`, one at a time, and repeats each until its result is known.
 
-A store that is full says so at once, and sessions go on; so they do where it has found its data corrupt, or lets
-this broker write no longer. Nothing else would ever end the waiting: what has waited for so long as a session lasts
-is given up then, as it would be without a quorum.
+A full store rejects writes at once while sessions continue, and so does a store with corrupt data or without
+write permission for this broker. Without a limit, appends would wait for ever. After the length of a session
+they fail, as they would without a quorum.
 """
 
 import asyncio
@@ -36,8 +36,9 @@ _LOG_AFTER_S: Final = 5.0
 
 
 class AppendSender:
-    """Sends the appends of a daemon to the store, one transaction at a time. All methods belong to the event
-    loop's thread."""
+    """Sends the appends of a daemon to the store, one transaction at a time. All methods belong to the event loop's
+    thread.
+    """
 
     def __init__(
         self,
@@ -47,19 +48,26 @@ class AppendSender:
         on_lost: Callable[[PartitionId, Hashable, str], None],
         timeout_s: float = math.inf,
     ) -> None:
-        """In: who is told of a ticket that the store has it; and of one of which nothing is known, with why; for
-        how long a store is waited for that takes nothing."""
+        """Create a sender.
+
+        Args:
+            store: Store of the cluster.
+            appender: The pending appends.
+            on_done: Takes a ticket after the success of its append or proof.
+            on_lost: Takes a partition, a ticket with an unknown result, and the reason.
+            timeout_s: Time after which a store that accepts no writes counts as failed.
+        """
         self.fenced = 0
-        """How often a partition was found to be another's."""
+        """Number of appends to a partition that another daemon owned."""
         self.seconds: deque[float] = deque(maxlen=1000)
-        """How long the last transactions took."""
+        """Durations of the last transactions."""
         self._store = store
         self._appender = appender
         self._on_done = on_done
         self._on_lost = on_lost
         self._timeout_s = timeout_s
         self._full_since_ns = 0
-        """0 while it is not."""
+        """Time of the first StoreFull, on the monotonic clock; 0 while the store is not full."""
         self._task: asyncio.Task[None] | None = None
 
     def append(
@@ -76,7 +84,7 @@ class AppendSender:
         self._appender.drop_partition(partition)
 
     def abandon(self) -> None:
-        """Sends nothing any more."""
+        """Stop sending."""
         if self._task is not None:
             self._task.cancel()
 
@@ -85,7 +93,7 @@ class AppendSender:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
-        # What the iteration at hand still submits goes with the same transaction.
+        # Later submissions of this iteration join the same transaction.
         await asyncio.sleep(0)
         while (transaction := self._next_transaction()) is not None:
             started_ns = clock.monotonic_ns()
@@ -96,7 +104,7 @@ class AppendSender:
                     answer = await self._store.transact(transaction)
                 except KeyValueStoreError as error:
                     answer = error
-                except Exception as problem:  # noqa: BLE001 - what waits must not wait for ever for that
+                except Exception as problem:  # noqa: BLE001 - waiting appends must not block for ever
                     _LOG.error("An append", exc_info=problem)
                     answer = StoreUnavailable(repr(problem))
                 if isinstance(answer, TransactionResult):
@@ -113,11 +121,11 @@ class AppendSender:
             self.seconds.append((clock.monotonic_ns() - started_ns) / 1e9)
 
     def _next_transaction(self) -> StoreTransaction | None:
-        """Return the next transaction, without the partitions for which none can be made."""
+        """Return the next transaction, without the partitions that raise an error."""
         while True:
             try:
                 return self._appender.next_transaction()
-            except Exception as problem:  # noqa: BLE001 - the other partitions are appended to all the same
+            except Exception as problem:  # noqa: BLE001 - the other partitions are still appended to
                 _LOG.error("Failed to prepare an append", exc_info=problem)
                 if not self._appender.is_in_flight:
                     return None
@@ -125,8 +133,9 @@ class AppendSender:
                     self._report_safely(outcome)
 
     def _abandon_if_overdue(self, answer: TransactionResult | KeyValueStoreError, started_ns: int) -> bool:
-        """Whether what is in flight is waited for no longer. Where the store has been full for as long, nothing is
-        waited for."""
+        """Abandon the transaction in flight after the timeout, and return whether that happened. A store that
+        has been full for that long fails every transaction at once.
+        """
         assert isinstance(answer, KeyValueStoreError), answer
         now_ns = clock.monotonic_ns()
         since_ns = started_ns
@@ -141,7 +150,7 @@ class AppendSender:
     def _report_safely(self, outcome: AppendDone | AppendFenced | AppendRejected) -> None:
         try:
             self._report(outcome)
-        except Exception as problem:  # noqa: BLE001 - the tickets of the other partitions are done all the same
+        except Exception as problem:  # noqa: BLE001 - the tickets of other partitions still get their results
             _LOG.error("Failed to handle an append to %s-%d", *outcome.partition, exc_info=problem)
 
     def _report(self, outcome: AppendDone | AppendFenced | AppendRejected) -> None:
@@ -156,5 +165,5 @@ class AppendSender:
             kind = "too large" if isinstance(outcome.problem, StoreRequestTooLarge) else "not taken"
             reason = f"what was appended is {kind}: {outcome.problem}"
         self._appender.drop_partition(outcome.partition)
-        for ticket in outcome.tickets[:1]:  # it is given up with the first
+        for ticket in outcome.tickets[:1]:  # the first ticket releases the partition
             self._on_lost(outcome.partition, ticket, reason)

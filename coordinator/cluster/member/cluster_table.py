@@ -1,4 +1,4 @@
-"""What a daemon sees of a cluster: which brokers live, who owns what, what is pinned. A watch keeps it."""
+"""A daemon's view of its cluster: live brokers, owners, and pins. A watch updates it."""
 
 import json
 from contextlib import suppress
@@ -22,19 +22,19 @@ KEY_KINDS: Final = ("brokers", "owner", "epoch", "pin")
 
 
 def encode_registration(incarnation: str, listeners: dict[str, tuple[str, int]], rack: str = "") -> bytes:
-    """What a daemon says of itself under its key: host and port that clients are told, by listener."""
+    """Return the value of a daemon's key, with its advertised hosts and ports by listener."""
     fields = {"format": FORMAT, "incarnation": incarnation, "listeners": listeners, "rack": rack}
     return json.dumps(fields).encode()
 
 
 class ClusterTable:
-    """A mirror of keys. It may be older than the store: what must not be, is compared there."""
+    """A mirror of keys. It may be older than the store: transactions compare the keys that must be current."""
 
     def __init__(self, keys: ClusterKeys) -> None:
         self.brokers: dict[int, BrokerInfo] = {}
-        """Those with a session, by id, in order."""
+        """Brokers with a session by id, in ascending order."""
         self.incarnations: dict[int, int] = {}
-        """At which revision each of them registered: the broker epoch."""
+        """Broker epochs: the revisions at which the brokers registered."""
         self.owners: dict[tuple[str, int], int] = {}
         self.epochs: dict[tuple[str, int], int] = {}
         """The last leader epochs."""
@@ -42,22 +42,22 @@ class ClusterTable:
         """Partitions with an unreadable leader epoch: a claim could not increase it."""
         self.pins: dict[tuple[str, int], int] = {}
         self.holds: dict[tuple[str, int], tuple[int, int]] = {}
-        """Of pins: for how many milliseconds at least the partition is to be loading then, and the revision."""
+        """By pinned partition: the minimum loading time in milliseconds, and the revision of the pin."""
         self._reader = KeyReader()
         self._prefixes = {kind: keys.kind_range(kind)[0] for kind in KEY_KINDS}
 
     def clear(self) -> None:
-        """Nothing is known."""
+        """Forget everything."""
         self.brokers, self.incarnations, self.owners = {}, {}, {}
         self.epochs, self.pins, self.holds = {}, {}, {}
         self.unclaimable = set()
 
     def find_pins(self, topic: str) -> dict[int, int]:
-        """Of one topic, by partition."""
+        """Return the pins of one topic by partition."""
         return {number: node_id for (name, number), node_id in self.pins.items() if name == topic}
 
     def apply_changes(self, changes: KeyChanges) -> None:
-        """Takes what was watched."""
+        """Apply watched changes."""
         for key in changes.deleted:
             self._reader.forget(key)
             self._forget(key)
@@ -65,7 +65,7 @@ class ClusterTable:
             self.put_entry(entry)
 
     def put_entry(self, entry: KeyEntry) -> None:
-        """A key is there."""
+        """Put a key that exists."""
         kind, rest = self._split_key(entry.key)
         if kind == "brokers":
             broker = self._reader.parse_entry(entry, lambda entry: _parse_broker(rest, entry))
@@ -100,7 +100,7 @@ class ClusterTable:
 
     def _forget(self, key: bytes) -> None:
         kind, rest = self._split_key(key)
-        with suppress(UnreadableKey):  # then it was skipped when it was written
+        with suppress(UnreadableKey):  # an unparsable key was skipped when it was written
             if kind == "brokers":
                 node_id = parse_number(rest)
                 self.brokers.pop(node_id, None)
@@ -121,7 +121,7 @@ class ClusterTable:
 
 
 def _parse_broker(node: bytes, entry: KeyEntry) -> BrokerInfo:
-    """Raises UnreadableKey, TypeError, ValueError, KeyError."""
+    """Return the broker of a registration. Raises UnreadableKey, TypeError, ValueError, KeyError."""
     fields = parse_object(entry.value)
     listeners = fields["listeners"].items()
     rack = fields["rack"]
@@ -138,6 +138,6 @@ def _parse_broker(node: bytes, entry: KeyEntry) -> BrokerInfo:
 
 
 def _parse_pin(entry: KeyEntry) -> tuple[int, int | None]:
-    """Raises UnreadableKey."""
+    """Return the node id of a pin, and the loading time in milliseconds if present. Raises UnreadableKey."""
     node_id, *hold_ms = entry.value.split() or [b""]
     return parse_number(node_id), parse_number(hold_ms[0]) if hold_ms else None

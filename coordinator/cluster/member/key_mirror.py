@@ -31,7 +31,15 @@ async def mirror_keys(
     on_read: Callable[[Sequence[KeyEntry]], None],
     on_changed: Callable[[KeyChanges], None],
 ) -> None:
-    """Never returns. In: who takes all keys, each time that they were read; who takes each change since."""
+    """Mirror a range of keys; it never returns.
+
+    Args:
+        store: Store of the cluster.
+        begin: First key.
+        end: End of the range.
+        on_read: Takes all keys after each complete read.
+        on_changed: Takes each later change.
+    """
     is_logged = False
     while True:
         try:
@@ -44,7 +52,7 @@ async def mirror_keys(
             if not is_logged:
                 _LOG.warning("What the cluster has below %s is not known: %s", begin.decode(), error)
             is_logged = True
-        except Exception as problem:  # noqa: BLE001 - a mirror that stands still is worse
+        except Exception as problem:  # noqa: BLE001 - a stale mirror would be worse
             _LOG.error("Watching %s", begin.decode(), exc_info=problem)
         await asyncio.sleep(_RETRY_S)
 
@@ -52,7 +60,7 @@ async def mirror_keys(
 async def read_range(
     store: KeyValueStore, begin: bytes, end: bytes, revision: int = 0
 ) -> tuple[list[KeyEntry], int]:
-    """All keys of a range, and the revision at which they were so: that one, or now. Raises KeyValueStoreError."""
+    """Return all keys of a range, at `revision` or now, and that revision. Raises KeyValueStoreError."""
     found: list[KeyEntry] = []
     while True:
         page = await store.read(ReadRange(begin, end, _PAGE_KEYS, revision))
@@ -64,14 +72,14 @@ async def read_range(
 
 
 class KeyReader:
-    """Names each key that it skips once, and again when it is written with another value that cannot be read."""
+    """Parses keys, and logs each skipped key once for each unreadable value."""
 
     def __init__(self) -> None:
         self._skipped: dict[bytes, int] = {}
-        """The keys that were skipped, and the revisions at which they were written."""
+        """Skipped keys, with the revisions of their values."""
 
     def parse_entry(self, entry: KeyEntry, parse: Callable[[KeyEntry], T]) -> T | None:
-        """Return what `parse` makes of a key; None where it raises, since the key is not what groupd writes."""
+        """Return the result of `parse`; None if it raises, because groupd did not write the key in this form."""
         try:
             found = parse(entry)
         except UnreadableKey as error:
@@ -84,7 +92,7 @@ class KeyReader:
         return None
 
     def forget(self, key: bytes) -> None:
-        """A key is gone, or can be read again."""
+        """Forget a key that is deleted or readable again."""
         self._skipped.pop(key, None)
 
     def _skip_entry(self, entry: KeyEntry, why: str) -> None:

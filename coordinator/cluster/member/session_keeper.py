@@ -1,5 +1,4 @@
-"""Keeps the session of a daemon: runs `ClusterSession` against the store, by a clock that counts suspended
-time."""
+"""Keeps the session of a daemon: runs `ClusterSession` against the store, by a clock that counts suspended time."""
 
 import asyncio
 import logging
@@ -37,7 +36,7 @@ class SessionKeeper:
     def __init__(
         self, store: KeyValueStore, session: ClusterSession, on_event: Callable[[SessionEvent], None]
     ) -> None:
-        """In: who is told that the session began and ended."""
+        """Create a keeper. `on_event` takes the begin and the end of the session."""
         self.session = session
         self._store = store
         self._on_event = on_event
@@ -48,25 +47,27 @@ class SessionKeeper:
         self._failure: type[KeyValueStoreError] | None = None
 
     def start(self) -> None:
-        """Begins the session."""
+        """Start the session."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def check_session(self) -> bool:
-        """Whether the daemon may believe that it owns what it owned; ends the session where its time is over. To be
-        called before anything is answered that the token does not guard."""
+        """Return whether the daemon may rely on its ownership. End the session if its deadline has passed.
+
+        Call this before every answer that the token does not guard.
+        """
         now_ms = clock.boot_ms()
         self._dispatch_events(self.session.advance_time(now_ms))
         return self.session.is_live(now_ms)
 
     @property
     def left_ms(self) -> int:
-        """Until the session's deadline."""
+        """Milliseconds until the session's deadline."""
         if self.session.state is not SessionState.LIVE:
             return 0
         return max(0, self.session.deadline_ms - clock.boot_ms())
 
     async def close(self, timeout_s: float) -> None:
-        """Ends the session for good; waits so long until the store has heard of it."""
+        """End the session for good, and wait at most `timeout_s` for the store's confirmation."""
         self._dispatch_events(self.session.close(clock.boot_ms()))
         self._wakes.set()
         if self._task is not None:
@@ -74,7 +75,7 @@ class SessionKeeper:
         self.abandon()
 
     def abandon(self) -> None:
-        """Stops at once; the session ends by itself."""
+        """Stop at once. The session ends at its deadline."""
         for task in (self._task, self._command_task):
             if task is not None:
                 task.cancel()
@@ -111,7 +112,7 @@ class SessionKeeper:
         except KeyValueStoreError as error:
             answer = error
             self._log_failure(error)
-        except Exception as problem:  # noqa: BLE001 - the session goes on, or ends at its deadline
+        except Exception as problem:  # noqa: BLE001 - the session continues, or ends at its deadline
             _LOG.error("The session with etcd", exc_info=problem)
             answer = StoreUnavailable(repr(problem))
         self._dispatch_events(self.session.apply_answer(command, answer, clock.boot_ms()))
@@ -132,7 +133,7 @@ class SessionKeeper:
         return await self._store.read(command)
 
     def _log_failure(self, error: KeyValueStoreError) -> None:
-        """Once for each kind of trouble."""
+        """Log a failure, once until its kind changes."""
         if type(error) is not self._failure:
             self._failure = type(error)
             _LOG.warning("etcd does not do what the session of this broker needs: %s", error)
