@@ -1,1 +1,1 @@
-"""Puts a broker together: handlers, periodic jobs, log lines, metrics, and the topics that it keeps for itself."""
+"""Assembles a broker: handlers, periodic jobs, log lines, metrics, and internal topics."""

@@ -41,7 +41,7 @@ from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("TransactionCoordinator")
 _NO_LINE: Final = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS})
-"""What a producer is told in the course of things, and comes again for."""
+"""Errors of normal operation, after which a producer retries."""
 _WARNING_ERRORS: Final = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
 
@@ -63,7 +63,7 @@ class TransactionEventObserver:
 
 
 def log_transaction(partition: TopicPartition, event: MachineEvent, limit: LogLineLimit) -> None:
-    """Writes the line of what happened to a transactional id of one partition, if it has one."""
+    """Write the line of an event of a transactional id, if it has one."""
     match event:
         case TransactionBegan() | TransactionPrepared() | TransactionCompleted():
             _log_step(event)

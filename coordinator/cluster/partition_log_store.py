@@ -41,18 +41,18 @@ MANIFEST_VERSION: Final = 1
 
 PIECE_BYTES: Final = 512 * 1024
 PAGE_KEYS: Final = 8
-"""Read at a time, at first: none is larger than 1.5 MiB. More, where they are small."""
+"""Initial number of keys in a read, each at most 1.5 MiB. It grows for small values."""
 MAX_PAGE_KEYS: Final = 1000
 _SMALL_PAGE_BYTES: Final = 256 * 1024
 MAX_TRIES: Final = 20
 RETRY_S: Final = 0.1
 MAX_SEGMENTS: Final = 60
-"""That a manifest may name: a transaction has 128 operations at the most."""
+"""Maximum segments of a manifest, because a transaction has at most 128 operations by default."""
 T = TypeVar("T")
 
 
 class ManifestDamaged(Exception):
-    """A manifest that makes no sense."""
+    """A manifest with invalid content."""
 
 
 class SealedSegment(NamedTuple):
@@ -62,7 +62,7 @@ class SealedSegment(NamedTuple):
     generation: int
     pieces: int
     size: int
-    """In bytes."""
+    """Size in bytes."""
 
 
 class Manifest(NamedTuple):
@@ -70,13 +70,13 @@ class Manifest(NamedTuple):
 
     segments: tuple[SealedSegment, ...] = ()
     end_offset: int = 0
-    """Where the segments end: keys of appends below it count for nothing."""
+    """End offset of the segments. Appends below it have no effect."""
     cleaned_to: int = 0
-    """Up to where it was compacted."""
+    """End offset of the compacted part."""
     generation: int = 0
-    """Of the last upload."""
+    """Generation of the last upload."""
     log_start_offset: int = 0
-    """What is before it was deleted, as far as segments have it still; that may go beyond them."""
+    """Earlier records are deleted, even if segments still have them. It may be above `end_offset`."""
 
     def trim_to(self, log_start_offset: int) -> "Manifest":
         """Return a manifest without the segments that lie wholly before an offset."""
@@ -86,7 +86,7 @@ class Manifest(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Of all segments, in bytes."""
+        """Size of all segments in bytes."""
         return sum(segment.size for segment in self.segments)
 
 
@@ -121,11 +121,11 @@ def decode_manifest(value: bytes) -> Manifest:
 
 
 class TokenLost(Exception):
-    """Another owns the partition, or this one under another token."""
+    """Another daemon owns the partition, or this daemon has another token."""
 
 
 class UnsealedSegment(NamedTuple):
-    """What is to be sealed: batches from `base_offset` on."""
+    """A segment to be sealed: batches from `base_offset` on."""
 
     base_offset: int
     batches: Sequence[bytes]
@@ -139,7 +139,7 @@ class PartitionLogStore:
         self._keys = keys
 
     async def read_manifest(self, topic: str, partition: int) -> Manifest:
-        """What is sealed; nothing, where nothing ever was. Raises KeyValueStoreError, ManifestDamaged."""
+        """Return the manifest; an empty one before the first seal. Raises KeyValueStoreError, ManifestDamaged."""
         return _parse_active_manifest(
             await self._read_range(ReadRange(self._keys.manifest(topic, partition)))
         )
@@ -147,9 +147,10 @@ class PartitionLogStore:
     async def load_log(
         self, topic: str, partition: int, manifest: Manifest
     ) -> AsyncIterator[tuple[int, bytes]]:
-        """The whole log in order: the first offset of a segment, and whole batches of it. What was appended since
-        the manifest is a segment of its own. Raises KeyValueStoreError; ManifestDamaged where pieces are
-        missing."""
+        """Yield the whole log in order, as pairs of a segment's first offset and some of its complete batches.
+        The appends after the manifest form a segment of their own. Raises KeyValueStoreError;
+        ManifestDamaged if pieces are missing.
+        """
         for sealed in manifest.segments:
             begin, end = self._keys.segment_range(topic, partition, sealed.base_offset, sealed.generation)
             size = 0
@@ -181,8 +182,24 @@ class PartitionLogStore:
         end_offset: int,
         cleaned_to: int,
     ) -> Manifest:
-        """Uploads segments and puts them in force, after those of `before` that are kept, up to `end_offset`, all
-        of which the store has. Out: what is in force then. Raises as `upload_segment` and `activate_manifest`."""
+        """Upload segments and activate a manifest with them.
+
+        Args:
+            topic: Name of the topic.
+            partition: Number of the partition.
+            token: Token of the owner.
+            before: The current manifest.
+            kept: Segments of `before` to keep, which precede the new ones.
+            segments: New segments.
+            end_offset: End offset of the new manifest. The store has all records before it.
+            cleaned_to: End offset of the compacted part.
+
+        Returns:
+            The new manifest.
+
+        Raises:
+            TokenLost, KeyValueStoreError: As `upload_segment` and `activate_manifest`.
+        """
         generation = find_next_generation(before, token)
         new = [
             await self.upload_segment(topic, partition, token, generation, segment) for segment in segments
@@ -196,8 +213,9 @@ class PartitionLogStore:
     async def upload_segment(
         self, topic: str, partition: int, token: int, generation: int, segment: UnsealedSegment
     ) -> SealedSegment:
-        """Brings a segment to the store, where it counts for nothing yet. In: a generation of
-        `find_next_generation`. Raises TokenLost, KeyValueStoreError; then what was in force still is."""
+        """Upload a segment, which has no effect before `activate_manifest`. `generation` comes from
+        `find_next_generation`. Raises TokenLost, KeyValueStoreError, after which the manifest is unchanged.
+        """
         owns = WrittenAt(self._keys.owner(topic, partition), token)
         pieces = size = 0
         for piece in _split_pieces(segment.batches):
@@ -209,9 +227,13 @@ class PartitionLogStore:
     async def activate_manifest(
         self, topic: str, partition: int, token: int, before: Manifest, manifest: Manifest
     ) -> None:
-        """Has a manifest take the place of another one, and removes what it does not name. Raises TokenLost, also
-        where another one is in force than `before`; KeyValueStoreError; then what was in force mostly still
-        is, and the partition has to be taken anew before it is sealed again."""
+        """Replace the manifest `before`, and delete all pieces that the new one does not name.
+
+        Raises:
+            TokenLost: The token is outdated, or the manifest is not `before`.
+            KeyValueStoreError: The result is unknown, but the manifest is probably unchanged. The partition must be
+                taken back before its next seal.
+        """
         assert before.end_offset <= manifest.end_offset, (before.end_offset, manifest.end_offset)
         assert before.log_start_offset <= manifest.log_start_offset, (before, manifest)
         assert len(manifest.segments) <= MAX_SEGMENTS, len(manifest.segments)
@@ -235,7 +257,7 @@ class PartitionLogStore:
                 raise
 
     def _delete_unnamed(self, topic: str, partition: int, manifest: Manifest) -> list[Delete]:
-        """Removes all pieces that a manifest does not name."""
+        """Return deletions of all pieces that a manifest does not name."""
         begin, end = self._keys.segments_range(topic, partition)
         removed = []
         for sealed in manifest.segments:
@@ -245,7 +267,7 @@ class PartitionLogStore:
         return [*removed, Delete(begin, end)]
 
     async def _iterate_pages(self, begin: bytes, end: bytes) -> AsyncIterator[Sequence[KeyEntry]]:
-        """All keys of a range, some at a time; none is empty."""
+        """Yield the keys of a range in pages, none of them empty."""
         limit = PAGE_KEYS
         while True:
             try:
@@ -253,7 +275,7 @@ class PartitionLogStore:
             except StoreRequestTooLarge:
                 if limit == PAGE_KEYS:
                     raise
-                limit = PAGE_KEYS  # those before were smaller
+                limit = PAGE_KEYS  # earlier values were smaller
                 continue
             if page.entries:
                 yield page.entries
@@ -273,12 +295,12 @@ class PartitionLogStore:
 
 
 def _parse_active_manifest(page: KeyPage) -> Manifest:
-    """What a manifest's key says. Raises ManifestDamaged."""
+    """Return the manifest of a key. Raises ManifestDamaged."""
     return decode_manifest(page.entries[0].value) if page.entries else Manifest()
 
 
 def _parse_base_offset(key: bytes) -> int:
-    """The first offset of what a key of `ClusterKeys.log` has. Raises ManifestDamaged."""
+    """Return the first offset in a key of `ClusterKeys.log`. Raises ManifestDamaged."""
     try:
         return parse_number(key.rpartition(b"/")[2])
     except UnreadableKey as error:
@@ -286,13 +308,14 @@ def _parse_base_offset(key: bytes) -> int:
 
 
 def find_next_generation(before: Manifest, token: int) -> int:
-    """One that was never used. A former owner may have left pieces of an upload: its token was lower, by more than
-    it has sealed since."""
+    """Return an unused generation. Pieces of a former owner's upload have a lower one: its token was lower than
+    this, by more than the number of its seals.
+    """
     return max(before.generation + 1, token)
 
 
 async def retry_unavailable(ask: Callable[[], Awaitable[T]]) -> T:
-    """Asks again while the outcome is not known. Raises what else the store says."""
+    """Call `ask` again while its result is unknown, at most MAX_TRIES times. Raises the store's errors."""
     for _ in range(MAX_TRIES - 1):
         try:
             return await ask()

@@ -24,9 +24,9 @@ from storage.log import PartitionLog
 from storage.storage_errors import LogDamaged, StorageError, format_error_reason
 
 RETRY_S: Final = 1.0
-"""The delay after which a load or an append that the disk refused is repeated."""
+"""Delay in seconds before the next attempt of a load or an append that the disk rejected."""
 TRIAL_BYTES: Final = 64 * 1024
-"""The size of a trial append. It is above that of most batches: where less fits, the next commits would fail."""
+"""Size of a trial append in bytes. It exceeds most batches: with less free space, the next commits would fail."""
 
 REMEDY: Final = (
     "What it holds is out of service until the log can be read. With groupd stopped, `groupd log verify` tells "
@@ -41,10 +41,10 @@ class PartitionService(Protocol):
     """The runtime, as the driver calls it."""
 
     def on_service_started(self, partition: CoordinatorPartition[Any], outcome: Outcome, now: Now) -> None:
-        """Handle that a partition is OWNED or READ_ONLY from now on, and the first outcome of its machine."""
+        """Handle a partition that has become OWNED or READ_ONLY, and the first outcome of its machine."""
 
     def on_service_ended(self, partition: CoordinatorPartition[Any]) -> None:
-        """Handle that the machine of a partition is gone, with its pending records."""
+        """Handle the loss of a partition's machine and its pending records."""
 
 
 class PartitionDriver(Generic[M]):
@@ -86,9 +86,10 @@ class PartitionDriver(Generic[M]):
         """Load a partition, while the event loop does other work.
 
         Args:
-            partition: A partition that is ABSENT or FAILED. One that is in service stays as it is.
-            epoch: The number of this change of owner. One that is not above the last one is old, and is ignored.
-            delay_s: How many seconds the partition is LOADING at least.
+            partition: A partition that is ABSENT or FAILED. One in service stays as it is.
+            epoch: The number of this change of owner. An epoch that is not above the last one is stale and is
+                ignored.
+            delay_s: Minimum loading time in seconds.
         """
         if self.is_shut_down or not partition.accept_epoch(epoch):
             return
@@ -104,8 +105,9 @@ class PartitionDriver(Generic[M]):
 
         Args:
             partition: Any partition.
-            epoch: The number of this change of owner. One that is not above the last one is old, and is ignored.
-            reason: Why, for the log line.
+            epoch: The number of this change of owner. An epoch that is not above the last one is stale and is
+                ignored.
+            reason: Reason for the log line.
         """
         if not partition.accept_epoch(epoch) or partition.stage is LifecycleStage.ABSENT:
             return
@@ -114,7 +116,9 @@ class PartitionDriver(Generic[M]):
         self._close_log(partition)
 
     def reload_partition(self, partition: CoordinatorPartition[M]) -> None:
-        """Replace the machine of a partition by one that is loaded from the log. One without a machine stays."""
+        """Replace the machine of a partition by a new one from the log. A partition without a machine stays
+        unchanged.
+        """
         if partition.machine is None:
             return
         stage = partition.stage
@@ -128,8 +132,9 @@ class PartitionDriver(Generic[M]):
     # Appends
 
     def on_append_failed(self, partition: CoordinatorPartition[M], error: Exception) -> None:
-        """Load a partition again after a failed append or sync, and then serve only reads until the disk takes a
-        trial append."""
+        """Reload a partition after a failed append or sync, and then serve only reads until a trial append
+        succeeds.
+        """
         if count := self._failures.record_failure(str(partition.name), error):
             self._log.error(
                 "Unloading %s of %s: %s%s",
@@ -143,29 +148,29 @@ class PartitionDriver(Generic[M]):
             return
         was_unwritable = partition.stage is LifecycleStage.UNWRITABLE
         self._end_service(partition, LifecycleEvent.APPEND_FAILED)
-        # The first outcome of an unwritable partition has written something, and would again.
+        # The first outcome of an unwritable partition has records, and would fail again.
         self._schedule_retry(partition, RETRY_S if was_unwritable else 0)
 
     def on_append_succeeded(self, partition: CoordinatorPartition[M]) -> None:
-        """Note that the disk takes the appends of a partition again."""
+        """Record that the disk accepts the appends of a partition again."""
         if partition.stage is LifecycleStage.OWNED:
             partition.refused_appends = 0
             self._failures.record_recovery(str(partition.name))
 
     def _fence_partition(self, partition: CoordinatorPartition[M], replication: Replication) -> None:
-        """Give up a replicated partition: only a new token shows which of its last appends the cluster has."""
+        """Release a replicated partition: only a new token shows which of its last appends the cluster has."""
         self._end_service(partition, LifecycleEvent.FENCED)
         self._close_log(partition)
         if not self.is_shut_down:
             replication.on_doubted(partition.name)
 
     def require_write_trials(self) -> None:
-        """Make a trial append after the next load of each partition: the disk may refuse appends."""
+        """Make a trial append after the next load of each partition, because the disk may reject appends."""
         for partition in self._partitions:
             partition.require_write_trial()
 
     def find_write_failure(self) -> str | None:
-        """Return why the disk refuses the appends of a partition; None while it takes all."""
+        """Return why the disk rejects the appends of a partition; None while it accepts all."""
         for partition in self._partitions:
             if partition.state in (PartitionState.READ_ONLY, PartitionState.LOADING):
                 for name in (str(partition.name), _format_load(partition)):
@@ -174,8 +179,10 @@ class PartitionDriver(Generic[M]):
         return None
 
     def _is_writable(self, partition: CoordinatorPartition[M], log: PartitionLog) -> bool:
-        """The first refused append in a row is followed by a trial at once, further ones by a delay: where a trial
-        fits and commits do not, each trial costs a load."""
+        """Return whether a loaded partition can append. After one failed append this makes a trial at once.
+        After several it returns False, for a trial after a delay: if a trial fits and commits do not, each
+        trial costs a load.
+        """
         refused = partition.refused_appends
         return not refused or (refused == 1 and self._try_append(partition, log))
 
@@ -197,7 +204,7 @@ class PartitionDriver(Generic[M]):
     # Delays
 
     def _schedule_retry(self, partition: CoordinatorPartition[M], delay_s: float) -> None:
-        """Begin the next load or trial after a delay, unless the partition has changed its stage by then."""
+        """Start the next load or trial after a delay, unless the partition has changed its stage by then."""
         if delay_s:
             self._engine_context.loop.call_later(delay_s, self._retry, partition, partition.attempt)
         else:
@@ -211,7 +218,7 @@ class PartitionDriver(Generic[M]):
             return
         try:
             self._retry_append(partition)
-        except Exception as problem:  # noqa: BLE001 - the disk may take it the next time
+        except Exception as problem:  # noqa: BLE001 - the next trial may succeed
             self._log.error("Failed to handle a trial write to %s", partition.name, exc_info=problem)
             if partition.attempt == attempt:
                 self._schedule_retry(partition, RETRY_S)
@@ -287,7 +294,7 @@ class PartitionDriver(Generic[M]):
                 raise log.failure
             loaded = self._finish_load(partition, reading)
             is_writable = self._is_writable(partition, log)
-        except Exception as problem:  # noqa: BLE001 - one partition's records do not keep the daemon from starting
+        except Exception as problem:  # noqa: BLE001 - one invalid partition must not stop the daemon
             if partition.attempt == attempt:
                 self._on_load_failed(partition, problem)
             return
@@ -302,7 +309,7 @@ class PartitionDriver(Generic[M]):
         self._report_load(partition, log, reading.records, clock.monotonic_ns() - started_ns)
 
     def _take_log(self, partition: CoordinatorPartition[M], log: PartitionLog, *, is_new: bool) -> None:
-        """Make an opened log that of its partition. A machine of the durable part ends here."""
+        """Attach an opened log to its partition. A machine of the durable part ends here."""
         if partition.stage is LifecycleStage.SERVING_DURABLE:
             self._end_service(partition, LifecycleEvent.REOPENED)
         self._logs.on_opened(partition, log)
@@ -324,7 +331,7 @@ class PartitionDriver(Generic[M]):
     def _finish_load(
         self, partition: CoordinatorPartition[M], reading: PartitionLoad[M], durable_end: int = 0
     ) -> LoadedMachine[M]:
-        """Let the machine complete its state. Raises ValueError where that contradicts itself."""
+        """Finish the load of the machine. Raises ValueError if its state is inconsistent."""
         now = self._engine_context.group_clock.now()
         decorated = partition.decorate_machine(reading.machine)
         outcome = decorated.on_loaded(now)
@@ -337,7 +344,7 @@ class PartitionDriver(Generic[M]):
     def _load_durable(
         self, partition: CoordinatorPartition[M], attempt: int, opening: Opening
     ) -> Iterator[object]:
-        """Load the durable part of a log that has failed, and serve it if that is possible; then reopen the log."""
+        """Load the durable part of a failed log, and serve it if possible; then reopen the log."""
         if partition.attempt != attempt or self.is_shut_down:
             return
         if opening.exception() is not None:
@@ -360,7 +367,7 @@ class PartitionDriver(Generic[M]):
                 format_error_reason(problem),
             )
         if loaded is None or loaded.outcome.records or loaded.outcome.marker is not None:
-            # This machine has to write at once, and its log refuses that.
+            # This machine has to write at once, which its log does not accept.
             partition.apply(LifecycleEvent.DURABLE_UNREADABLE)
         else:
             self._start_service(partition, LifecycleEvent.DURABLE_LOADED, loaded)
@@ -376,7 +383,7 @@ class PartitionDriver(Generic[M]):
         attempt = partition.attempt
         try:
             self._service.on_service_started(partition, loaded.outcome, loaded.now)
-        except Exception as problem:  # noqa: BLE001 - the other partitions are loaded all the same
+        except Exception as problem:  # noqa: BLE001 - the other partitions are still loaded
             self._log.error("Failed to put %s into service", partition.name, exc_info=problem)
             if partition.attempt == attempt:
                 is_durable = event is LifecycleEvent.DURABLE_LOADED
@@ -386,7 +393,7 @@ class PartitionDriver(Generic[M]):
                 )
 
     def _on_load_failed(self, partition: CoordinatorPartition[M], problem: Exception) -> None:
-        """Give up a partition that cannot be loaded, or load it later where the disk refused that."""
+        """Fail a partition that cannot be loaded, or retry its load after a disk error."""
         if isinstance(problem, StorageError | OSError) and not isinstance(problem, LogDamaged):
             if count := self._failures.record_failure(_format_load(partition), problem):
                 self._log.error(
@@ -445,7 +452,7 @@ class PartitionDriver(Generic[M]):
             self._by_log.pop(partition.log, None)
         try:
             partition.close_machine(ErrorCode.NOT_COORDINATOR)
-        except Exception as problem:  # noqa: BLE001 - a machine that contradicts itself may refuse to unload too
+        except Exception as problem:  # noqa: BLE001 - an inconsistent machine may also fail to unload
             self._log.error("%s could not be unloaded", partition.name, exc_info=problem)
             partition.close_machine(ErrorCode.NOT_COORDINATOR)
         self._service.on_service_ended(partition)
@@ -470,5 +477,5 @@ class PartitionDriver(Generic[M]):
 
 
 def _format_load(partition: CoordinatorPartition[Any]) -> str:
-    """The operation that fails when a partition cannot be loaded."""
+    """Return the name of the operation for failures of a load."""
     return f"Loading {partition.name}"

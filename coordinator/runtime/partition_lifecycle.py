@@ -58,7 +58,7 @@ from typing import Final
 
 
 class PartitionState(Enum):
-    """What clients see of a partition. The values are labels of a metric."""
+    """The client's view of a partition. The values are labels of a metric."""
 
     ABSENT = "absent"
     LOADING = "loading"
@@ -144,14 +144,14 @@ _CONTINUING: Final = frozenset(
         (_S.DURABLE_WAITING, _E.RELOAD),
     }
 )
-"""Transitions after which the same load, or the same delay, goes on."""
+"""Transitions that keep the same load or delay."""
 
 SERVING: Final = frozenset({_S.SERVING_DURABLE, _S.DURABLE_WAITING, _S.UNWRITABLE, _S.OWNED})
 """Stages in which the partition has a machine."""
 
 
 class IllegalTransition(AssertionError):
-    """An event that cannot happen in the stage of a partition: the driver is wrong."""
+    """An event that is impossible in a partition's stage, which is a defect of the driver."""
 
 
 class PartitionLifecycle:
@@ -167,7 +167,7 @@ class PartitionLifecycle:
         self.tenure = 0
         self.attempt = 0
         self.refused_appends = 0
-        """Appends that the disk has refused since the last one that it took."""
+        """Number of rejected appends since the last successful one."""
 
     @property
     def is_serving(self) -> bool:
@@ -175,7 +175,7 @@ class PartitionLifecycle:
         return self.stage in SERVING
 
     def accept_epoch(self, epoch: int) -> bool:
-        """Take up the epoch of an owner. Return False for one that is not above the last one: it is old."""
+        """Accept the epoch of an owner. Return False for a stale one, which is not above the last one."""
         if epoch <= self.epoch:
             return False
         self.epoch = epoch
@@ -185,7 +185,7 @@ class PartitionLifecycle:
         """Change the stage.
 
         Raises:
-            IllegalTransition: the event cannot happen in this stage. The stage stays.
+            IllegalTransition: The event is impossible in this stage, which stays.
         """
         transition = self.stage, event
         stage = TRANSITIONS.get(transition)
@@ -200,5 +200,5 @@ class PartitionLifecycle:
         self.stage, self.state = stage, stage.state
 
     def require_write_trial(self) -> None:
-        """Have a trial append made after the next load: the disk may refuse appends."""
+        """Require a trial append after the next load, because the disk may reject appends."""
         self.refused_appends = max(self.refused_appends, 1)

@@ -1,1 +1,1 @@
-"""A server as one daemon of a cluster on etcd. Imported only where endpoints are configured."""
+"""A server as one daemon of a cluster on etcd. Imported only if endpoints are configured."""

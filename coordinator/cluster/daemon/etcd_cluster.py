@@ -77,7 +77,7 @@ _LEAVE_TIMEOUT_S: Final = 5.0
 
 
 async def join_cluster(settings: ServerSettings) -> "EtcdCluster":
-    """The cluster that the properties name, as it is now. Raises StartFailed."""
+    """Create the membership in the configured cluster and read its keys. Raises StartFailed."""
     config, cluster_id = settings.config, settings.cluster_id
     why_not = why_no_member(settings)
     if why_not is not None:
@@ -94,7 +94,7 @@ async def join_cluster(settings: ServerSettings) -> "EtcdCluster":
 
 
 def why_no_member(settings: ServerSettings) -> str | None:
-    """Why these settings are not those of a cluster."""
+    """Return why the settings do not allow a cluster member; None if they do."""
     config = settings.config
     if settings.cluster_id is None:
         return (
@@ -178,10 +178,10 @@ class EtcdCluster:
         assert self.member is not None, "the cluster has not begun"
         return self.member
 
-    # Beginning
+    # Start
 
     async def read_cluster(self) -> None:
-        """What the store says. Raises StartFailed."""
+        """Read the keys that the start needs. Raises StartFailed."""
         await wait_for_etcd(self.store, self._read_keys)
 
     async def _read_keys(self) -> None:
@@ -201,7 +201,9 @@ class EtcdCluster:
         await self.security.read_state()
 
     def prepare_directory(self, directory: DataDirectory) -> None:
-        """Makes a data directory that of this cluster. Raises StartFailed, StorageError, OSError."""
+        """Mark a data directory as one of this cluster, and delete its copies. Raises StartFailed,
+        StorageError, OSError.
+        """
         assert self._settings.cluster_id is not None
         prepare_directory(directory, self._settings.cluster_id, self.identity)
         self._logs = ReplicatedLogs(
@@ -210,12 +212,12 @@ class EtcdCluster:
         self.catalogue.write_copy(directory)
 
     def apply_shape(self, logs: InternalTopicLogs) -> None:
-        """The internal topic of groups has as many partitions, and the id, that the cluster gave it."""
+        """Give `__consumer_offsets` the partition count and the id of the cluster."""
         logs.partitions, logs.topic_id = self.identity.partitions, self.identity.topic_id
         logs.new_partitions = 0
 
     def create_replicated_topic(self, topic: InternalTopic[M], logs: InternalTopicLogs) -> InternalTopic[M]:
-        """Return an internal topic whose logs are in etcd."""
+        """Return an internal topic with logs in etcd."""
         config = limit_segment_size(logs.config)
 
         def open_log(number: int) -> Any:
@@ -230,11 +232,11 @@ class EtcdCluster:
         )
 
     def refresh_unknown_topics(self, routes: Routes, catalogue: Catalogue) -> Routes:
-        """Return routes that look for unknown topics in etcd before they answer that a topic does not exist."""
+        """Return routes that look up unknown topics in etcd before they answer that a topic does not exist."""
         return UnknownTopicRefresh(catalogue, self.catalogue.refresh_topics).wrap_routes(routes)
 
     def attach_server(self, server: "Server") -> None:
-        """To parts that are open."""
+        """Attach to a server with open parts."""
         self._server = server
         plane = server.data_plane
         self.catalogue.attach_catalogue(
@@ -255,7 +257,7 @@ class EtcdCluster:
         DeletedTopicOffsets(self.catalogue, server, self._run_in_background)
 
     def start(self) -> None:
-        """Registers, once the listeners are there, and begins to own."""
+        """Register the broker, once its listeners are open, and start to claim partitions."""
         server, config = self._server, self._config
         listeners = {
             each.listener.name: (each.fallback_node.host, each.fallback_node.port)
@@ -288,7 +290,7 @@ class EtcdCluster:
         )
 
     async def _become_ready(self) -> None:
-        """The server is ready when it has a session, and has read what it owned at first."""
+        """Set `ready` once the daemon has a session and its first partitions are loaded."""
         member = self._require_member()
         partitions = self._server.engine.list_partitions
         await _wait_until(lambda: member.keeper.session.is_live(clock.boot_ms()) and member.is_settled)
@@ -306,7 +308,7 @@ class EtcdCluster:
         self._server.ready.set()
 
     def check_session(self) -> bool:
-        """Whether the session lives; where its time is over, everything is given up before this returns."""
+        """Return whether the session is live. After its deadline this first releases all partitions."""
         return self.member is None or self.member.keeper.check_session()
 
     def _run_in_background(self, work: Any) -> None:
@@ -319,7 +321,7 @@ class EtcdCluster:
         if not task.cancelled() and (problem := task.exception()) is not None:
             _LOG.error("What the cluster was at", exc_info=problem)
 
-    # Partitions that come and go
+    # Gained and lost partitions
 
     def _find_token(self, partition: PartitionId) -> PartitionToken | None:
         return self._require_member().owned.get(partition)
@@ -368,10 +370,10 @@ class EtcdCluster:
     def _on_append_failed(self, partition: PartitionId, ticket: Any, reason: str) -> None:
         self.replication.on_failed(ticket, reason)
 
-    # Ending
+    # Shutdown
 
     async def leave(self) -> None:
-        """Gives everything back in order; others take over at once."""
+        """Release everything in order, so that other daemons take over at once."""
         if self.member is None:
             return
         await self._sealer.stop()
@@ -381,7 +383,7 @@ class EtcdCluster:
         await self.member.release_all(_LEAVE_TIMEOUT_S)
 
     async def _wait_for_pending_answers(self) -> None:
-        """Until what was asked is answered, or no longer than a while."""
+        """Wait until all requests are answered, for a limited time."""
         try:
             async with asyncio.timeout(_LEAVE_TIMEOUT_S / 2):
                 await _wait_until(self._has_no_pending_answers)
@@ -394,12 +396,12 @@ class EtcdCluster:
         return not is_owed and not any(server.topics.produce_purgatory.awaited_logs)
 
     async def close(self) -> None:
-        """Lets go of the store."""
+        """Stop all tasks and close the store."""
         self.abandon()
         await self.store.close()
 
     def abandon(self) -> None:
-        """Ends at once; the session ends by itself."""
+        """Stop at once. The session ends at its deadline."""
         self.appends.abandon()
         self.transactions.close()
         self.health.stop()
@@ -413,32 +415,38 @@ class EtcdCluster:
     # Operations and metrics
 
     def move_partition(self, partition: TopicPartition, to: int, hold_loading_s: float) -> bool:
-        """Asks that a broker own a partition; whether it does not yet. Raises ClusterOperationError."""
+        """Start to move a partition to a broker. Return whether that broker is not its owner yet. Raises
+        ClusterOperationError.
+        """
         return self.partition_moves.move_partition(
             partition, to, hold_loading_s, self.ownership.find_owner(partition)
         )
 
     def retake_partition(self, partition: TopicPartition, hold_loading_s: float) -> None:
-        """Takes anew what was put aside, if it is still owned; it is loading for so long at least."""
+        """Take back a released partition, if this broker still owns it. It is loading for at least
+        `hold_loading_s` seconds.
+        """
         self.partition_moves.retake_partition(partition, hold_loading_s)
 
     def release_partition(self, partition: TopicPartition, reason: str) -> None:
-        """This broker owns it still, and serves it no longer: it is moved, or taken anew, after that."""
+        """Stop serving a partition that this broker still owns, before a move or before it takes the partition
+        back.
+        """
         self.owned_partitions.release_partition(partition, reason)
 
     @property
     def owned_counts(self) -> dict[int, int]:
-        """How many coordinators this broker owns."""
+        """Number of partitions that this broker owns."""
         return {self._config.node_id: len(self._require_member().owned)}
 
     @property
     def moves(self) -> dict[str, int]:
-        """How often this broker gained and lost a partition, by why."""
+        """Number of partitions that this broker gained and lost, by cause."""
         return {str(cause): count for cause, count in self._require_member().moves.items()}
 
     @property
     def metrics(self) -> EtcdMetrics:
-        """How this daemon and the store get along."""
+        """Metrics of this daemon's use of the store."""
         member = self._require_member()
         durations = sorted(self.appends.seconds)
         return EtcdMetrics(
@@ -452,7 +460,7 @@ class EtcdCluster:
         )
 
     async def collect_view(self) -> EtcdView:
-        """What the store knows of the cluster."""
+        """Return the current view of etcd."""
         member, keeper = self._require_member(), self._require_member().keeper
         await self.health.check_nodes()
         snapshot = await read_key_snapshot(self.store, self._keys, member.table)
@@ -469,7 +477,7 @@ class EtcdCluster:
         )
 
     def count_engine_bytes(self, partition: PartitionId) -> int:
-        """What the store holds of a partition that this daemon owns; 0 while it is not read."""
+        """Return the bytes in the store of a partition that this daemon owns; 0 before its load."""
         log = self.owned_partitions.find_log(TopicPartition(*partition))
         return 0 if log is None else self._logs.count_engine_bytes(log)
 

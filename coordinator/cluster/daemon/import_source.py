@@ -1,7 +1,7 @@
-"""What a data directory has that an import brings to a cluster: read as a start would, and checked in whole.
+"""A data directory as the source of an import: loaded as a start would, and checked completely.
 
-It is one that was used without a cluster, or the copy of a daemon whose cluster is gone. Nothing in it is changed
-but what each start changes: a torn tail is cut, and what the journal has goes to the logs.
+It was used without a cluster, or is the copy of a daemon of a lost cluster. The import changes it only as
+each start does: it truncates a torn tail and moves the journal's records to the logs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,13 +38,23 @@ class ImportRefused(Exception):
 
 
 class ImportSource:
-    """An open data directory, held for as long as this is open. All is synchronous, and may take long."""
+    """An open data directory, locked until `close`. All methods are synchronous and may take long."""
 
     def __init__(
         self, files: Files, path: str, config: Config, properties: Mapping[str, str], node_id: int | None
     ) -> None:
-        """Opens every log. In: an absolute path; what a broker would obey, and was set explicitly; the id of the
-        node, if anybody says so. Raises ImportRefused."""
+        """Open every log.
+
+        Args:
+            files: File system.
+            path: Absolute path of the directory.
+            config: Configuration of the brokers.
+            properties: Explicitly set properties.
+            node_id: Expected id of the node; None for any.
+
+        Raises:
+            ImportRefused: The directory is not usable.
+        """
         self.path = path
         if not is_data_directory(files, path):
             raise ImportRefused(f"{path}: is no data directory")
@@ -54,9 +64,9 @@ class ImportSource:
             raise ImportRefused(str(error)) from error
         self.meta = self._directory.meta
         self.logs: dict[TopicPartition, PartitionLog] = {}
-        """Of coordinators."""
+        """Logs of coordinators."""
         self.transactional_ids = 0
-        """How many are known, once `check_importable` has read them."""
+        """Number of transactional ids, set by `check_importable`."""
         self._failed: dict[TopicPartition, Exception] = {}
         self._files, self._config = files, config
         try:
@@ -68,9 +78,9 @@ class ImportSource:
             )
             self._open_coordinators()
             self.was_member = was is not None
-            """Of a cluster. What it has of coordinators is a part."""
+            """Whether it belonged to a cluster. Then it has only a part of the coordinators."""
             self.partitions = self._offsets.partitions if was is None else was.partitions
-            """Of `__consumer_offsets`."""
+            """Number of partitions of `__consumer_offsets`."""
             self.topic_id = self._offsets.topic_id if was is None else was.topic_id
         except (StorageError, OSError, InvalidConfig) as error:
             self._directory.abandon()
@@ -106,15 +116,15 @@ class ImportSource:
                     self._failed[partition] = error
 
     def close(self) -> None:
-        """Leaves the directory as a clean stop does. Raises StorageError, OSError."""
+        """Close the directory as a clean stop does. Raises StorageError, OSError."""
         failed = [*self._failed, *self._plane.list_failed_partitions()]
         self._directory.close({**self._plane.list_logs(), **self.logs}, failed)
 
-    # What it has
+    # Contents
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """The catalogue, as its file has it."""
+        """The catalogue in the form of its file."""
         found: Any = self._directory.read_catalogue()
         return dict(found)
 
@@ -127,13 +137,13 @@ class ImportSource:
             raise ImportRefused(f"{self.path}: {format_error_reason(error, self.path)}") from error
 
     def iterate_log_ends(self) -> Iterator[tuple[TopicPartition, int]]:
-        """Of each partition of a topic with records, where its log ends."""
+        """Yield each partition of a topic on disk with its end offset."""
         for partition, log in self._plane.list_logs().items():
             yield partition, log.log_end_offset
 
     @property
     def last_producer_id(self) -> int:
-        """The greatest that any log of records knows; -1 without any."""
+        """The greatest producer id in the logs of topics; -1 without any."""
         known = [
             producer_id
             for hosted in self._plane.catalogue.iterate_hosted()
@@ -142,11 +152,12 @@ class ImportSource:
         ]
         return max(known, default=-1)
 
-    # What must not be
+    # Checks
 
     def check_importable(self) -> None:
-        """Reads everything as a start would. Raises ImportRefused, naming the first log that is damaged, that makes
-        no sense, or in which a transaction is open."""
+        """Load all logs as a start would. Raises ImportRefused for the first damaged or invalid log, or open
+        transaction.
+        """
         for partition, problem in {**self._plane.list_failed_partitions(), **self._failed}.items():
             raise ImportRefused(f"{self.path}: {partition} is damaged: {format_error_reason(problem)}")
         for hosted in self._plane.catalogue.iterate_hosted():

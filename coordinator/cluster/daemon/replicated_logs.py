@@ -1,15 +1,15 @@
 """Logs with their records in the key-value store: created from it when a partition is opened, and sealed into
 it afterwards.
 
-Opening runs in the thread of the load queue and calls the store through the event loop.
-Sealing turns appends into pieces, uploads compacted logs again, and deletes trimmed records from the store. A
-partition is due when its appends since the last seal exceed a bound. It is also due, with an upload of the
-whole log, when the store holds twice the size of the compacted log here. The store thus holds at most about
-twice the size of a compacted log. A log whose beginning was removed by retention or DeleteRecords is due as
-well, as far as whole segments can go: the store keeps whole segments only.
-A longer log is sealed in larger segments, since the number of segments in a manifest is limited and uploading
-the whole log takes long. When compaction has passed the end of the sealed part, the whole log is uploaded
-again: a removed tombstone or transaction marker may concern sealed records.
+Opening runs in the thread of the load queue and calls the store through the event loop. Sealing turns
+appends into pieces, uploads compacted logs again, and deletes trimmed records from the store. A partition is
+due when its appends since the last seal exceed a bound. It is also due, with an upload of the whole log,
+when the store holds twice the size of the compacted log here. The store thus holds at most about twice the
+size of a compacted log. After retention or DeleteRecords removed the beginning of a log, it is due as well, for
+the segments that lie wholly in the removed part: the store keeps whole segments only. A longer log is sealed
+in larger segments, since the number of segments in a manifest is limited and uploading the whole log takes
+long. When compaction has passed the end of the sealed part, the whole log is uploaded again: a removed
+tombstone or transaction marker may concern sealed records.
 """
 
 import asyncio
@@ -44,17 +44,17 @@ from storage.storage_errors import LogClosed, LogDamaged, StorageError, format_e
 from storage.topic_partition import TopicPartition
 
 TIMEOUT_S: Final = 10
-"""For one answer of the store, tries included."""
+"""Timeout in seconds of one call of the store, including its attempts."""
 SEGMENT_BYTES: Final = 4 << 20
-"""At the most."""
+"""Maximum segment size of a compacted log."""
 
 _LOG: Final = logging.getLogger("Cluster")
 SEAL_BYTES: Final = 4 << 20
 SEAL_RECORDS: Final = 10_000
-"""No fewer than there are keys."""
+"""Number of unsealed records at which a log is due, above the usual number of keys."""
 PERIOD_S: Final = 2.0
 _SEGMENT_DIVISOR: Final = 12
-"""Of what is sealed already so much more is a segment, where that is more than `SEAL_BYTES`."""
+"""The unsealed part that makes a log due is the sealed size divided by this, but at least `SEAL_BYTES`."""
 _SLICE_BATCHES: Final = 200
 ListOwnedLogs = Callable[[], Iterable[tuple[TopicPartition, PartitionLog]]]
 T = TypeVar("T")
@@ -70,12 +70,13 @@ def limit_segment_size(config: LogConfig) -> LogConfig:
 
 
 class LogNotRead(StorageError):
-    """The store did not give a log; it is asked again."""
+    """The store did not return a log. The load is repeated."""
 
 
 class ReplicatedLogs:
-    """The open logs with their records in etcd. `open_log` may be called in any thread but the loop's, all
-    else belongs to that."""
+    """The open logs with their records in etcd. `open_log` may be called in any thread but the loop's. All
+    other methods belong to the loop's thread.
+    """
 
     def __init__(
         self,
@@ -85,9 +86,9 @@ class ReplicatedLogs:
         replication: Replication,
         find_token: Callable[[PartitionId], PartitionToken | None],
     ) -> None:
-        """In: who knows under which token a partition is owned."""
+        """Create the logs. `find_token` returns the token of an owned partition."""
         self.manifests: dict[PartitionLog, Manifest] = {}
-        """Of each open log, what is sealed of it."""
+        """The manifest of each open log."""
         self._loop = loop
         self._store = store
         self._directory = directory
@@ -95,7 +96,7 @@ class ReplicatedLogs:
         self._find_token = find_token
 
     def open_log(self, partition: TopicPartition, config: LogConfig, topic_id: bytes) -> PartitionLog:
-        """The log of a partition that was claimed. Raises StorageError, OSError."""
+        """Open the log of a claimed partition. Raises StorageError, OSError."""
         partition_id = PartitionId(*partition)
         owned = self._find_token(partition_id)
         if owned is None:
@@ -132,7 +133,7 @@ class ReplicatedLogs:
         return log
 
     def count_engine_bytes(self, log: PartitionLog) -> int:
-        """What the store holds of a log; 0 where it is not open."""
+        """Return the bytes of a log in the store; 0 while it is not open."""
         manifest = self.manifests.get(log)
         if manifest is None or log.is_closed:
             return 0
@@ -170,8 +171,14 @@ class LogSealer:
         list_owned: ListOwnedLogs,
         on_doubt: Callable[[TopicPartition], None],
     ) -> None:
-        """In: what gives the open logs of partitions that are owned here; who takes a partition anew of which it is
-        not known what was put in force."""
+        """Create a sealer.
+
+        Args:
+            store: Logs of the cluster.
+            logs: The open logs.
+            list_owned: Returns the open logs of owned partitions.
+            on_doubt: Takes a partition back after an attempt to change its manifest with an unknown result.
+        """
         self.seals = 0
         self._store = store
         self._logs = logs
@@ -179,15 +186,15 @@ class LogSealer:
         self._on_doubt = on_doubt
         self._locks: WeakKeyDictionary[PartitionLog, asyncio.Lock] = WeakKeyDictionary()
         self._generations: WeakKeyDictionary[PartitionLog, int] = WeakKeyDictionary()
-        """Of the last upload that was begun: one that the disk broke off has left pieces."""
+        """Generation of the last upload of a log. An upload that a disk error interrupted has left pieces."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to look, every now and then."""
+        """Start the periodic check."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Ends; what was being uploaded is not put in force, or is."""
+        """Stop. An upload in progress either takes effect completely or not at all."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -202,7 +209,7 @@ class LogSealer:
     def _try_list_owned(self) -> list[tuple[TopicPartition, PartitionLog]]:
         try:
             return list(self._list_owned())
-        except Exception as problem:  # noqa: BLE001 - the next round may find them
+        except Exception as problem:  # noqa: BLE001 - the next round may succeed
             _LOG.error("Failed to list the partitions to seal", exc_info=problem)
             return []
 
@@ -221,22 +228,23 @@ class LogSealer:
             _LOG.info("%s is not sealed: it was let go of meanwhile", name)
         except (StorageError, OSError) as error:
             _LOG.error("%s could not be sealed: %s", name, format_error_reason(error))
-        except Exception as problem:  # noqa: BLE001 - the other partitions are sealed all the same
+        except Exception as problem:  # noqa: BLE001 - the other partitions are still sealed
             _LOG.error("%s could not be sealed, and is taken anew", name, exc_info=problem)
             self._on_doubt(name)
 
     @asynccontextmanager
     async def _lock_log(self, log: PartitionLog) -> AsyncIterator[None]:
-        """What is in force of a log is changed by one at a time."""
+        """Hold the lock of a log, because manifest changes must be sequential."""
         async with self._locks.setdefault(log, asyncio.Lock()):
             log.require_open()
             yield
 
-    # Deleting
+    # Deletion
 
     async def trim_log(self, name: TopicPartition, log: PartitionLog) -> None:
-        """Has the store know where a log begins now. Raises TokenLost, KeyValueStoreError, after which the
-        partition has to be taken anew; StorageError where the log was closed meanwhile."""
+        """Write the start offset of a log to the store. After TokenLost and KeyValueStoreError the partition
+        must be taken back. Raises StorageError if the log was closed meanwhile.
+        """
         async with self._lock_log(log):
             await self._trim_locked(name, log)
 
@@ -250,7 +258,7 @@ class LogSealer:
         await self._store.activate_manifest(*PartitionId(*name), _get_ownership_token(log), before, manifest)
         self._logs.manifests[log] = manifest
 
-    # Sealing
+    # Seals
 
     @staticmethod
     def _is_grown(log: PartitionLog, manifest: Manifest) -> bool:
@@ -303,7 +311,7 @@ def _get_ownership_token(log: PartitionLog) -> int:
 
 
 def _compute_segment_bytes(size: int) -> int:
-    """How much is sealed at a time of a log of which the store has so many bytes."""
+    """Return the segment size for a log with `size` bytes in the store."""
     return max(SEAL_BYTES, size // _SEGMENT_DIVISOR)
 
 
@@ -314,10 +322,14 @@ def _is_shrunk(log: PartitionLog, manifest: Manifest) -> bool:
 async def _iterate_segments(
     log: PartitionLog, first: int, end_offset: int, max_bytes: int
 ) -> AsyncIterator[UnsealedSegment]:
-    """The batches of a log that is pinned, from one offset to another, as segments that are about as large; others
-    get their turn in between. Raises LogClosed, LogPoisoned, LogDamaged."""
+    """Yield the batches of a pinned log between two offsets as segments of similar size. Other tasks run in
+    between. Raises LogClosed, LogPoisoned, LogDamaged.
+    """
     batches: list[bytes] = []
-    base_offset, size = first, 0  # compaction may have left a hole there, and the log begins before it
+    base_offset, size = (
+        first,
+        0,
+    )  # `first` may lie in a gap from compaction, and the log begins before that gap
     for number, batch in enumerate(log.iterate_batches(first)):
         if batch.header.next_offset > end_offset:
             break

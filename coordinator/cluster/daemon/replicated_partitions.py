@@ -1,12 +1,12 @@
-"""Partitions of topics whose records the store has, as they come to this broker and leave it.
+"""Replicated partitions of topics: how this broker gains, leads and loses them.
 
     gained ─▶ read from the store, in a thread ─▶ led ─▶ lost, or in doubt ─▶ the log is closed
                   ▲                                          │
                   └── under a new token, if it is still owned ┘
 
-While a log is read the partition has no leader: clients ask again. Whoever waits for the store when a partition
-goes is told NOT_LEADER_OR_FOLLOWER, and finds the next leader; a producer with a sequence is told there whether its
-batch was written.
+While a log is read the partition has no leader, and clients repeat their requests. When a partition is lost,
+requests that wait for the store get NOT_LEADER_OR_FOLLOWER, and the clients find the next leader. It
+recognizes a repeated batch of an idempotent producer by its sequence.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _STORE_TIMEOUT_S: Final = 30
 
 
 class LogStartNotStored(OSError):
-    """The store does not know where a log begins now."""
+    """The store does not have the new start offset of a log."""
 
 
 class _OpenedLog(NamedTuple):
@@ -44,11 +44,15 @@ class _OpenedLog(NamedTuple):
 
 
 class ReplicatedPartitions:
-    """A `ClusterRecords`. All methods belong to the event loop's thread, but for `store_log_start`."""
+    """A `ClusterRecords`. All methods belong to the event loop's thread, except `store_log_start`."""
 
     def __init__(self, on_doubt: Callable[[TopicPartition], None], take_room: Callable[[int], bool]) -> None:
-        """In: who takes a partition anew, under a new token, if it is still owned; who knows whether the store may
-        have so many bytes more."""
+        """Create the partitions.
+
+        Args:
+            on_doubt: Takes a partition back under a new token, if this daemon still owns it.
+            take_room: Returns whether the store may have so many more bytes.
+        """
         self.reserve_room = take_room
         self._on_doubt = on_doubt
         self._loop = asyncio.get_running_loop()
@@ -57,38 +61,38 @@ class ReplicatedPartitions:
         self._sealer: LogSealer
         self._opening: dict[TopicPartition, asyncio.Task[None]] = {}
         self._reading: dict[TopicPartition, asyncio.Future[_OpenedLog]] = {}
-        """Partitions that are read in a thread, or were, wanted or not."""
+        """Reads of partitions in a thread, including unwanted ones."""
         self._closing: dict[TopicPartition, asyncio.Event] = {}
-        """Partitions that were lost while their logs are sealed or compacted, until these are closed."""
+        """Lost partitions with logs that sealing or compaction still uses, until they are closed."""
 
     def attach_server(self, server: "Server", logs: ReplicatedLogs, sealer: "LogSealer") -> None:
-        """To parts that are open."""
+        """Attach to a server with open parts."""
         self._server, self._logs, self._sealer = server, logs, sealer
         server.topics.produce_purgatory.on_replication_failed = self.on_failed
 
     def iterate_logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
-        """Of the partitions that this broker leads."""
+        """Iterate over the open logs of the partitions that this broker leads."""
         for partition in self._server.data_plane.catalogue.iterate_hosted():
             if isinstance(partition, ClusterPartition) and partition.log is not None:
                 yield partition.name, partition.log
 
     def find_log(self, name: TopicPartition) -> PartitionLog | None:
-        """That of a partition; None while this broker does not lead it."""
+        """Return the log of a partition; None while this broker does not lead it."""
         partition = self._find_partition(name)
         return None if partition is None else partition.log
 
     def is_open(self, name: TopicPartition) -> bool:
-        """Whether the log of a partition is here."""
+        """Return whether the log of a partition is open here."""
         return self.find_log(name) is not None
 
     def _find_partition(self, name: TopicPartition) -> ClusterPartition | None:
         found = self._server.data_plane.catalogue.find_partition(*name)
         return found if isinstance(found, ClusterPartition) else None
 
-    # Coming
+    # Gained partitions
 
     def on_partition_gained(self, name: TopicPartition, hold_s: float) -> None:
-        """This broker owns a partition: its log is read, and shown after so many seconds at the soonest."""
+        """Read the log of a gained partition, and lead it after at least `hold_s` seconds."""
         assert name not in self._opening, name
         task = self._loop.create_task(self._open_partition(name, hold_s))
         self._opening[name] = task
@@ -131,14 +135,14 @@ class ReplicatedPartitions:
             return
 
     async def _wait_until_unused(self, name: TopicPartition) -> None:
-        """Nobody else is at work on the directory of a partition."""
+        """Wait until no other task uses the directory of a partition."""
         if (closed := self._closing.get(name)) is not None:
             await closed.wait()
         if (reading := self._reading.get(name)) is not None:
             await asyncio.wait([reading])
 
     def _read_log(self, partition: ClusterPartition) -> _OpenedLog:
-        """In a thread. Raises StorageError, OSError."""
+        """Open the log and load its producers. Called in a thread. Raises StorageError, OSError."""
         topic = self._server.data_plane.catalogue.find_topic(partition.name.topic)
         if topic is None:
             raise LogStartNotStored(f"{partition.name.topic} is gone")
@@ -163,7 +167,7 @@ class ReplicatedPartitions:
         )
 
     def _discard_read(self, name: TopicPartition, reading: "asyncio.Future[_OpenedLog]") -> None:
-        """A partition was read that was lost meanwhile."""
+        """Close the log of a partition that was lost during the read."""
         if self._reading.get(name) is reading:
             del self._reading[name]
         if not reading.cancelled() and reading.exception() is None:
@@ -171,7 +175,9 @@ class ReplicatedPartitions:
         self._remove_remains(name)
 
     def _remove_remains(self, name: TopicPartition) -> None:
-        """Of a topic that was deleted while it was read here: a start would take the directory for a topic."""
+        """Delete the directory of a topic that was deleted during the read. The next start would take it for a
+        topic.
+        """
         catalogue = self._server.data_plane.catalogue
         if catalogue.find_topic(name.topic) is None and not catalogue.is_changing(name.topic):
             try:
@@ -179,11 +185,10 @@ class ReplicatedPartitions:
             except OSError as error:
                 _LOG.error("What is left of %s could not be removed: %s", name, format_error_reason(error))
 
-    # Leaving
+    # Lost partitions
 
     def on_partition_lost(self, name: TopicPartition, reason: str) -> None:
-        """This broker leads a partition no longer, or not before it has read it anew: whoever waits looks for the
-        leader."""
+        """Stop leading a partition, for good or until it is read again. Waiting clients look for the leader."""
         opening = self._opening.pop(name, None)
         if opening is not None:
             opening.cancel()
@@ -195,14 +200,16 @@ class ReplicatedPartitions:
             self._server.topics.produce_purgatory.release_log(log)
 
     def on_topic_deleted(self, topic: str, *, is_gone: bool) -> None:
-        """A topic is not there any more, and its logs are closed. In: whether the cluster has none of it either."""
+        """Stop opening partitions of a deleted topic with closed logs. `is_gone` means that the cluster
+        does not have it either.
+        """
         for name in [each for each in self._opening if each.topic == topic]:
             self._opening.pop(name).cancel()
         self._server.topics.produce_purgatory.on_topic_deleted(topic, is_gone=is_gone)
 
     def _close_log(self, name: TopicPartition, log: PartitionLog) -> None:
         if log.is_pinned:
-            # Who is at work on it notices soon. Until then its files may be about to be replaced.
+            # Sealing or compaction stops soon, but its files may be about to be replaced.
             log.poison(LogPoisoned(log.directory, "is being given up"))
             self._closing[name] = asyncio.Event()
             self._loop.call_later(_UNPIN_RETRY_S, self._close_unpinned, name, log)
@@ -218,12 +225,12 @@ class ReplicatedPartitions:
             log.close(clean=False)
 
     def on_failed(self, name: TopicPartition, log: PartitionLog) -> None:
-        """Reads the log anew; also where nobody can tell what the store has of it."""
+        """Read the log again, because the store's content is unknown."""
         if self.find_log(name) is log:
             _LOG.warning("%s is read anew: it is not known what etcd has of it", name)
             self._on_doubt(name)
 
-    # Where logs begin
+    # Start offsets
 
     def store_log_start(self, partition: TopicPartition, log: PartitionLog) -> None:
         kept = asyncio.run_coroutine_threadsafe(self._keep_start(partition, log), self._loop)

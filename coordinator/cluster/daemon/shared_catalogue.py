@@ -1,8 +1,8 @@
 """The catalogue of a server that shares it with the other daemons of a cluster.
 
-The keys are the truth; `topics.json` is this daemon's copy. What a client asks of this daemon is written to the
-keys in a thread, as a part of its work. What other daemons did is taken up as they are seen to have done it: by the
-same work, which then finds nothing to write.
+The keys are the truth; `topics.json` is this daemon's copy. A client's change writes the keys in a thread,
+as a part of its work. Changes of other daemons are adopted as soon as the watch reports them: by the same
+work, which then has nothing to write.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ _TIMEOUT_S: Final = 30
 _RETRY_S: Final = 0.2
 _REFRESH_TIMEOUT_S: Final = 5.0
 _DECLARE_ATTEMPTS: Final = 10
-"""So often a topic is tried to be made at a start."""
+"""Number of attempts to create a declared topic at a start."""
 
 T = TypeVar("T")
 
@@ -55,8 +55,9 @@ OnCatalogueChanged = Callable[[Sequence[TopicChange]], None]
 
 
 class SharedCatalogue:
-    """The catalogue of this daemon, kept like that of the cluster. All methods belong to the event loop's
-    thread, but for what they give to be called in others."""
+    """The catalogue of this daemon, synchronized with the cluster. All methods belong to the event loop's
+    thread, except for the callbacks that run in other threads.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, store: KeyValueStore, keys: CatalogueKeys) -> None:
         self.keys = keys
@@ -69,21 +70,21 @@ class SharedCatalogue:
         self._tasks: list[asyncio.Task[None]] = []
         self._failures = OngoingFailures("Cluster")
         self._logged_problems: set[tuple[str, str]] = set()
-        """Topics that cannot be made yet, and why."""
+        """Topics that could not be created yet, with the logged reasons."""
         self._thread_call: asyncio.Future[Any] | None = None
         """The last call of a function in a thread."""
         self._is_due = asyncio.Event()
         self._is_adopted = asyncio.Event()
-        """Set each time that what was due was taken up, as far as it could be."""
+        """Set after each attempt to adopt all pending changes."""
 
     # Before the server opens
 
     async def read_keys(self) -> None:
-        """Raises KeyValueStoreError."""
+        """Read the keys of the catalogue. Raises KeyValueStoreError."""
         self._revision = await self.keys.read_all_keys()
 
     def write_copy(self, directory: DataDirectory) -> None:
-        """Makes the directory's file say what the keys say. Raises StorageError, OSError."""
+        """Write the current keys to the directory's file. Raises StorageError, OSError."""
         before: Any = directory.read_catalogue() or {"topics": [], "deleted": []}
         ids = {topic.topic_id for topic in self.keys.topics.values()}
         deleted = [
@@ -91,7 +92,7 @@ class SharedCatalogue:
             for entry in (*before["deleted"], *before["topics"])
             if entry["topic_id"] not in ids and entry["name"] not in self.keys.unreadable
         ]
-        # A topic whose key cannot be read is not gone: its directories stay.
+        # A topic with an unreadable key still exists: its directories stay.
         kept = [
             entry
             for entry in before["topics"]
@@ -110,19 +111,19 @@ class SharedCatalogue:
         run_queue: RunQueue,
         on_changed: OnCatalogueChanged,
     ) -> None:
-        """Have a catalogue write to the keys. In: a callback for the changes by other daemons."""
+        """Have a catalogue write to the keys. `on_changed` takes the changes by other daemons."""
         self._catalogue, self._run_queue, self._on_changed = catalogue, run_queue, on_changed
         catalogue.file.write = partial(self._write_catalogue, directory)
 
     def _write_catalogue(self, directory: DataDirectory, document: Mapping[str, Any]) -> None:
-        """In a thread. Raises StorageError, OSError."""
+        """Write the keys and the copy. Called in a thread. Raises StorageError, OSError."""
         try:
             self._write_keys(document)
         except (StorageError, OSError):
-            # What this daemon has changed already is to be as the cluster has it.
+            # Adopt the state of the cluster again, because this daemon may already have changed its own.
             self._loop.call_soon_threadsafe(self._is_due.set)
             raise
-        # The keys have the change. The file is a copy, which the next start makes anew.
+        # The keys have the change. The file is a copy, which the next start rewrites.
         error = catch_os_error(partial(directory.write_catalogue, document))
         self._loop.call_soon_threadsafe(self._report_copy, error)
         self._loop.call_soon_threadsafe(self.keys.set_baseline, document)
@@ -147,7 +148,8 @@ class SharedCatalogue:
 
     def reserve_producer_ids(self) -> int:
         """Reserve a block of producer ids, in a thread other than the event loop's. Return its first id; raises
-        OSError."""
+        OSError.
+        """
         try:
             reserved = asyncio.run_coroutine_threadsafe(self.keys.reserve_producer_ids(), self._loop)
             return reserved.result(_TIMEOUT_S)
@@ -156,23 +158,30 @@ class SharedCatalogue:
             raise ClusterChangeRefused(f"etcd gave no producer ids: {reason}") from error
 
     def start(self) -> None:
-        """Begins to watch, and to take up what is seen."""
+        """Start to watch the keys and to adopt changes."""
         for begin, end in self.keys.ranges:
             self._tasks.append(self._loop.create_task(self._watch_range(begin, end)))
         self._tasks.append(self._loop.create_task(self._adopt_when_due()))
 
     async def stop(self) -> None:
-        """Takes up nothing any more."""
+        """Stop adopting changes."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        if self._thread_call is not None:  # it goes on in its thread
+        if self._thread_call is not None:  # the call continues in its thread
             await asyncio.wait([self._thread_call])
 
     async def declare_topics(self, topics: Sequence[tuple[str, int]], factor: int) -> list[tuple[str, int]]:
-        """Makes sure that there are topics of at least so many partitions, whoever makes them. In: how many
-        replicas new ones have. Out: those that are not there yet."""
+        """Create or grow topics, unless other daemons have done so.
+
+        Args:
+            topics: Names and minimum numbers of partitions.
+            factor: Replication factor of new topics.
+
+        Returns:
+            The topics that do not exist or are too small yet.
+        """
         left = []
         for name, partitions in topics:
             for _ in range(_DECLARE_ATTEMPTS):
@@ -196,7 +205,7 @@ class SharedCatalogue:
         return left
 
     async def declare_until_created(self, left: Sequence[tuple[str, int]], factor: int) -> None:
-        """What could not be made yet waits for brokers that are still to come."""
+        """Repeat `declare_topics` until enough brokers have joined for all topics."""
         while left:
             left = await self.declare_topics(left, factor)
 
@@ -205,12 +214,12 @@ class SharedCatalogue:
         return topic is not None and len(topic.partitions) >= partitions
 
     def has_topic(self, name: str, topic_id: bytes) -> bool:
-        """Whether the cluster has a topic, as far as is known here."""
+        """Return whether the cluster has a topic, as far as known here."""
         shared = self.keys.topics.get(name)
         return shared is not None and shared.topic_id == uuid_to_text(topic_id)
 
     def find_replicated_topics(self) -> dict[str, ReplicatedTopic]:
-        """Topics whose records the store has, as far as they are taken up here."""
+        """Return the replicated topics that this daemon has adopted."""
         found = {}
         for name, shared in self.keys.topics.items():
             topic = self._catalogue.find_topic(name) if shared.is_replicated else None
@@ -220,8 +229,7 @@ class SharedCatalogue:
         return found
 
     async def refresh_topics(self, names: Sequence[str] | None) -> bool:
-        """Takes up topics of these names as they are now, None: whatever there is. False where the store does not
-        say so, or that takes long."""
+        """Read and adopt topics by name, or all topics for None. Return whether that succeeded in time."""
         try:
             async with asyncio.timeout(_REFRESH_TIMEOUT_S):
                 if names is None:
@@ -258,7 +266,7 @@ class SharedCatalogue:
                     self._is_due.set()
                 except KeyValueStoreError as again:
                     _LOG.warning("They cannot be read: %s", again)
-            except Exception as problem:  # noqa: BLE001 - a mirror that stands still is worse
+            except Exception as problem:  # noqa: BLE001 - a stale mirror would be worse
                 _LOG.error("Watching the topics of the cluster", exc_info=problem)
             await asyncio.sleep(_RETRY_S)
 
@@ -277,7 +285,7 @@ class SharedCatalogue:
                     "What another broker changed of topics is tried again: %s", format_error_reason(error)
                 )
                 is_done = False
-            except Exception as problem:  # noqa: BLE001 - the next change may be taken up
+            except Exception as problem:  # noqa: BLE001 - the next change may succeed
                 _LOG.error("Taking up topics", exc_info=problem)
                 is_done = True
             self._is_adopted.set()
@@ -286,7 +294,9 @@ class SharedCatalogue:
                 self._is_due.set()
 
     async def _adopt_all(self) -> bool:
-        """Whether nothing is left that this daemon is changing itself just now. Raises OSError, StorageError."""
+        """Adopt all changes. Return False if this daemon is itself changing some topics, which then remain.
+        Raises OSError, StorageError.
+        """
         is_done = True
         catalogue = self._catalogue
         for topic in [topic for topic in catalogue if topic.hosted]:

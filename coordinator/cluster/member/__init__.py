@@ -1,1 +1,1 @@
-"""One daemon in a cluster on etcd: its session, what it owns, its appends. The pure cores, run by asyncio."""
+"""One daemon in a cluster on etcd: asyncio drivers of its session, its partitions and its appends."""
