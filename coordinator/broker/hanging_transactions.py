@@ -1,4 +1,4 @@
-"""Aborts hanging transactions: a directory from a crashed broker may have open transactions without a coordinator.
+"""Aborts hanging transactions, which no coordinator knows. A directory of another broker may contain some.
 
 Such a transaction would hide all later records from `read_committed` consumers for ever. groupd can identify the
 hanging ones only after every partition of `__transaction_state` is loaded. If one fails to load, all stay open.

@@ -31,7 +31,7 @@ class SecurityFile:
         document = self._document.read()
         if document is None and _had_security(files, path):
             raise create_missing_security_error(path)
-        if document is None:  # the directory may have belonged to a member of a cluster
+        if document is None:  # a Kafka broker may have used the directory before
             self.state = read_cluster_security(files, path)
             return
         try:
@@ -47,7 +47,7 @@ class SecurityFile:
 
 @contextmanager
 def open_security_file(files: Files, path: str) -> Iterator[SecurityFile]:
-    """Open the file of a data directory, and hold the directory's lock meanwhile.
+    """Open the file of a data directory, under the directory's lock.
 
     An empty directory becomes a data directory. `path` must be absolute. Raises StorageError, OSError.
     """

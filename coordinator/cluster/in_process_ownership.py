@@ -142,8 +142,8 @@ class InProcessOwnership:
     def move_partition(self, partition: TopicPartition, to: int, hold_loading_s: float = 0) -> bool:
         """Make a broker the owner of a partition. Return whether it was not the owner before.
 
-        A broker without a replica takes the owner's. A reassignment in progress is
-        cancelled. Raises ClusterOperationError if the broker is stopped or unknown.
+        A broker without a replica takes the one of the owner. A reassignment in progress is cancelled.
+        Raises ClusterOperationError if the broker is stopped or unknown.
         """
         if to not in self._live:
             raise ClusterOperationError(

@@ -41,7 +41,7 @@ _LOG: Final = logging.getLogger("Engine")
 
 
 class WaitingReply(Struct):
-    """The reply of a request whose response waits for the log or for other members."""
+    """The reply of a request. Its response waits for the log or for other members."""
 
     reply: Reply
     request: object

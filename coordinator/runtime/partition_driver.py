@@ -290,7 +290,7 @@ class PartitionDriver(Generic[M]):
             self.states.on_loaded(partition, reading.state_end_offset)
             if self.is_shut_down:
                 return
-            if log.failure is not None:  # of a sync that has ended meanwhile
+            if log.failure is not None:  # a sync has failed during the load
                 raise log.failure
             loaded = self._finish_load(partition, reading)
             is_writable = self._is_writable(partition, log)
@@ -440,7 +440,7 @@ class PartitionDriver(Generic[M]):
                 log.size_bytes,
             )
 
-    # Ends
+    # End of service
 
     def _end_service(self, partition: CoordinatorPartition[M], event: LifecycleEvent) -> None:
         """Apply an event after which the partition has no machine, and answer its waiting requests."""

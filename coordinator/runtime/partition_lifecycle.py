@@ -185,7 +185,7 @@ class PartitionLifecycle:
         """Change the stage.
 
         Raises:
-            IllegalTransition: The event is impossible in this stage, which stays.
+            IllegalTransition: The event is impossible in this stage. The stage stays.
         """
         transition = self.stage, event
         stage = TRANSITIONS.get(transition)

@@ -6,7 +6,7 @@ gate holds it, or BLOCKED while the machine has none yet. At the end of the iter
 to each partition with pending records and requests a sync. The gate opens when the records become durable.
 
 A failed append, a failed sync or an internal error of the machine takes a partition out of service: see
-`coordinator/runtime/partition_lifecycle.py`. There is no other undo.
+`coordinator/runtime/partition_lifecycle.py`. Nothing else undoes an outcome.
 """
 
 import logging

@@ -61,7 +61,7 @@ _RETRY_S: Final = 0.2
 CreateReplicatedTopic = Callable[
     [InternalTopic[TransactionShard], InternalTopicLogs], InternalTopic[TransactionShard]
 ]
-"""Returns an internal topic whose logs are in etcd."""
+"""Returns an internal topic with logs in etcd."""
 
 
 class ClusterTransactions:

@@ -73,6 +73,5 @@ class DeletedTopicOffsets:
                     self._server.runtime.notify_partition(partition, TopicsChanged(image, deleted))
                 if len(deleted) == len(suspects):
                     return
-            await asyncio.sleep(
-                RETRY_S
-            )  # the store does not answer, or this daemon has not adopted all topics yet
+            # The store does not answer, or this daemon has not adopted all topics yet.
+            await asyncio.sleep(RETRY_S)

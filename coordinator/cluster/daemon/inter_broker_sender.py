@@ -195,7 +195,7 @@ class InterBrokerSender(Generic[T, A]):
     def _deliver_answer(self, item: T, answer: A) -> None:
         try:
             self._request.on_answer(item, answer)
-        except Exception as problem:  # noqa: BLE001 - the others are told all the same
+        except Exception as problem:  # noqa: BLE001 - the other items still get their results
             _LOG.error("%s: what came of %r", self._request.name, item, exc_info=problem)
 
 

@@ -326,10 +326,8 @@ async def _iterate_segments(
     between. Raises LogClosed, LogPoisoned, LogDamaged.
     """
     batches: list[bytes] = []
-    base_offset, size = (
-        first,
-        0,
-    )  # `first` may lie in a gap from compaction, and the log begins before that gap
+    # `first` may lie in a gap from compaction. The log then begins before that gap.
+    base_offset, size = first, 0
     for number, batch in enumerate(log.iterate_batches(first)):
         if batch.header.next_offset > end_offset:
             break

@@ -5,8 +5,8 @@
                   └── under a new token, if it is still owned ┘
 
 While a log is read the partition has no leader, and clients repeat their requests. When a partition is lost,
-requests that wait for the store get NOT_LEADER_OR_FOLLOWER, and the clients find the next leader. It
-recognizes a repeated batch of an idempotent producer by its sequence.
+requests that wait for the store get NOT_LEADER_OR_FOLLOWER, and the clients find the next leader. That
+leader recognizes a repeated batch of an idempotent producer by its sequence.
 """
 
 import asyncio

@@ -2,6 +2,6 @@
 
 import os
 
-# gRPC reads this at its import, which this package comes before. Its errors contain the same messages that it would
-# write to standard error past the log.
+# gRPC reads this at its import, and no module of the package imports it earlier. Its errors contain the same
+# messages that it would write to standard error past the log.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
