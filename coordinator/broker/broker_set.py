@@ -110,7 +110,7 @@ class BrokerSet:
             listeners.request_reload()
 
     def close(self) -> None:
-        """Stop accepting connections."""
+        """Stop accepting connections on all listeners."""
         for listeners in self.listeners.values():
             listeners.close()
 

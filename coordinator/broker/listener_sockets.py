@@ -79,7 +79,7 @@ class BrokerListeners:
             self._acceptors.append(Acceptor(loop, each, endpoint, self._connections, security))
 
     def open(self) -> None:
-        """Start accepting connections."""
+        """Start accepting connections on all sockets."""
         for acceptor in self._acceptors:
             acceptor.open()
 

@@ -185,7 +185,7 @@ async def _collect_connection_metrics(server: Server, budget: Budget) -> Connect
 
 
 class ListenerOverview(NamedTuple):
-    """One listener."""
+    """The addresses of one listener."""
 
     name: str
     bound: Address

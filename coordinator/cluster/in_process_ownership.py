@@ -65,7 +65,7 @@ class InProcessOwnership:
 
     @property
     def brokers(self) -> Mapping[int, BrokerInfo]:
-        """Live brokers."""
+        """Live brokers by id, in ascending order."""
         return self._live
 
     @property

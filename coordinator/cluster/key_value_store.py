@@ -19,7 +19,7 @@ ABSENT: Final = 0
 
 
 class KeyValueStoreError(Exception):
-    """A request failed."""
+    """A request to the store failed."""
 
 
 class StoreUnavailable(KeyValueStoreError):

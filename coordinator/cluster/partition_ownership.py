@@ -73,7 +73,7 @@ class Reassignment(Struct, frozen=True):
 
     @property
     def target(self) -> tuple[int, ...]:
-        """Replicas after completion."""
+        """Replicas after the completion of the reassignment."""
         return tuple(each for each in self.replicas if each not in self.removing)
 
     @property
@@ -152,7 +152,7 @@ class PartitionOwnership(Protocol):
 
     @property
     def reassigning(self) -> Mapping[TopicPartition, Reassignment]:
-        """Reassignments in progress."""
+        """Reassignments in progress by partition."""
 
     def max_replicas(self, topic: str) -> int:
         """Return the maximum replication factor of a topic, which need not exist yet."""
@@ -188,11 +188,11 @@ class SingleBrokerOwnership:
 
     @property
     def brokers(self) -> Mapping[int, BrokerInfo]:
-        """This broker only."""
+        """This broker, the only one."""
         return self._brokers
 
     def find_owner(self, _: TopicPartition) -> int | None:
-        """Return this broker."""
+        """Return this broker for every partition."""
         return self.single_broker_id
 
     def owns(self, _: int, __: TopicPartition) -> bool:
@@ -219,12 +219,12 @@ class SingleBrokerOwnership:
 
     @property
     def registered(self) -> Container[int]:
-        """This broker only."""
+        """This broker, the only one."""
         return self._brokers
 
     @property
     def reassigning(self) -> Mapping[TopicPartition, Reassignment]:
-        """Always empty."""
+        """Always empty: a single broker moves nothing."""
         return {}
 
     def max_replicas(self, _: str) -> int:

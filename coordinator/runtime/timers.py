@@ -100,7 +100,7 @@ class Timers:
             del self._deadlines[key]
 
     def close(self) -> None:
-        """Cancel all timers."""
+        """Cancel all timers, and detach from the clock."""
         self._deadlines.clear()
         self._heap.clear()
         self._disarm()

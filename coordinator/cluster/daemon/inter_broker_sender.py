@@ -246,7 +246,7 @@ class PeerConnection:
             raise
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection. The next request opens another one."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None

@@ -102,7 +102,7 @@ class RemoteTransactionRouter(TransactionRouter):
         return AWAITING_DISK
 
     def close(self) -> None:
-        """Stop sending requests."""
+        """Stop sending requests to other brokers."""
         self._sender.close()
 
 
@@ -213,7 +213,7 @@ class RemoteMarkerWriter:
     def write_marker(
         self, partition: TopicPartition, end: TransactionEnd, on_written: OnMarkerWritten
     ) -> None:
-        """Write one marker."""
+        """Write one marker, here or on another broker."""
         if self._ownership.owns(self._node_id, partition):
             self._local_writer.write_marker(
                 partition, end, partial(self._on_written_locally, RemoteMarker(partition, end, on_written))
@@ -233,7 +233,7 @@ class RemoteMarkerWriter:
             marker.on_done(error)
 
     def close(self) -> None:
-        """Stop sending markers."""
+        """Stop sending markers to other brokers."""
         self._sender.close()
 
 

@@ -164,7 +164,7 @@ class SharedCatalogue:
         self._tasks.append(self._loop.create_task(self._adopt_when_due()))
 
     async def stop(self) -> None:
-        """Stop adopting changes."""
+        """Stop adopting changes, and wait for a change that runs in a thread."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:

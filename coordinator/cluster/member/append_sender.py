@@ -84,7 +84,7 @@ class AppendSender:
         self._appender.drop_partition(partition)
 
     def abandon(self) -> None:
-        """Stop sending."""
+        """Stop sending. Pending tickets get no result."""
         if self._task is not None:
             self._task.cancel()
 

@@ -47,7 +47,7 @@ class ClusterTable:
         self._prefixes = {kind: keys.kind_range(kind)[0] for kind in KEY_KINDS}
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all keys, as in a new table."""
         self.brokers, self.incarnations, self.owners = {}, {}, {}
         self.epochs, self.pins, self.holds = {}, {}, {}
         self.unclaimable = set()
@@ -57,7 +57,7 @@ class ClusterTable:
         return {number: node_id for (name, number), node_id in self.pins.items() if name == topic}
 
     def apply_changes(self, changes: KeyChanges) -> None:
-        """Apply watched changes."""
+        """Apply watched changes to the table."""
         for key in changes.deleted:
             self._reader.forget(key)
             self._forget(key)

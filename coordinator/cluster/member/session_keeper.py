@@ -47,7 +47,7 @@ class SessionKeeper:
         self._failure: type[KeyValueStoreError] | None = None
 
     def start(self) -> None:
-        """Start the session."""
+        """Start the session and its renewals."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def check_session(self) -> bool:
