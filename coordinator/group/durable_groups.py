@@ -34,36 +34,36 @@ from protocol.records.group_record_serde import OFFSET_COMMIT
 V = TypeVar("V")
 
 OffsetKey: TypeAlias = tuple[str, str, int]
-"""Group, topic and partition."""
+"""Group id, topic name and partition number."""
 GroupValues: TypeAlias = Mapping[str, dict[int, V]]
-"""Of one group, by topic and partition."""
+"""Values of one group, by topic and partition."""
 
 _NOTHING: Final[Mapping[str, dict[int, object]]] = {}
 
 
 class OffsetMap(Generic[V]):
-    """Values by group, topic and partition; and which groups have some of a topic."""
+    """Values by group, topic and partition, with an index of the groups by topic."""
 
     __slots__ = ("_groups_of_topic", "by_group")
 
     def __init__(self) -> None:
         self.by_group: dict[str, dict[str, dict[int, V]]] = {}
-        """No part of it is empty. To be read; the value that a place has may be replaced."""
+        """Has no empty maps. Read only, except that callers may replace an existing value."""
         self._groups_of_topic: dict[str, dict[str, None]] = {}
 
     def __len__(self) -> int:
         return sum(len(partitions) for topics in self.by_group.values() for partitions in topics.values())
 
     def find_group_values(self, group_id: str) -> GroupValues[V]:
-        """The values of a group, by topic and partition."""
+        """Return the values of a group, by topic and partition."""
         return self.by_group.get(group_id, _NOTHING)  # type: ignore[arg-type]
 
     def find_groups(self, topic: str) -> Collection[str]:
-        """The groups that have something of a topic."""
+        """Return the groups that have values of a topic."""
         return self._groups_of_topic.get(topic, {}).keys()
 
     def set_value(self, place: OffsetKey, value: V) -> None:
-        """The value of a place, instead of an earlier one."""
+        """Set or replace a value."""
         group_id, topic, partition = place
         topics = self.by_group.setdefault(group_id, {})
         if topic not in topics:
@@ -72,7 +72,7 @@ class OffsetMap(Generic[V]):
         topics[topic][partition] = value
 
     def set_values(self, values: Iterable[tuple[OffsetKey, V]]) -> None:
-        """The values of many places. Places of one topic that follow each other are looked up once."""
+        """Set many values. Looks up consecutive keys of one topic once."""
         last_group: str | None = None
         last_topic: str | None = None
         partitions: dict[int, V] = {}
@@ -85,7 +85,7 @@ class OffsetMap(Generic[V]):
                 partitions, last_group, last_topic = self.by_group[group_id][topic], group_id, topic
 
     def remove_values(self, places: Iterable[OffsetKey]) -> None:
-        """No values in many places. Places of one topic that follow each other are looked up once."""
+        """Remove many values. Looks up consecutive keys of one topic once."""
         last_group: str | None = None
         last_topic: str | None = None
         partitions: dict[int, V] = {}
@@ -101,7 +101,7 @@ class OffsetMap(Generic[V]):
         return self.by_group.get(place[0], {}).get(place[1], {})
 
     def remove_value(self, place: OffsetKey) -> None:
-        """No value, if there was one."""
+        """Remove a value if it exists."""
         group_id, topic, partition = place
         topics = self.by_group.get(group_id)
         partitions = None if topics is None else topics.get(topic)
@@ -128,7 +128,7 @@ class OffsetMap(Generic[V]):
         return copied
 
     def check_invariants(self) -> None:
-        """Raise AssertionError when what is derived is not what the values say."""
+        """Raise AssertionError if the index does not match the values."""
         recounted: dict[str, set[str]] = {}
         for group_id, topics in self.by_group.items():
             assert topics, f"{group_id}: no offset is left, but its place"
@@ -141,17 +141,18 @@ class OffsetMap(Generic[V]):
 
 PartitionOffsets: TypeAlias = dict[int, OffsetCommitValue]
 GroupOffsets: TypeAlias = Mapping[str, PartitionOffsets]
-"""Of one group, by topic and partition."""
+"""Committed offsets of one group, by topic and partition."""
 PendingPartitions: TypeAlias = Mapping[str, Collection[int]]
-"""Of one group, by topic."""
+"""Pending partitions of one group, by topic."""
 
 NO_OFFSETS: Final[GroupOffsets] = {}
 NONE_PENDING: Final[PendingPartitions] = {}
 
 
 class OffsetStore:
-    """Committed offsets by group, topic and partition; pending ones by producer, and which partitions have any;
-    which groups have either of a topic."""
+    """Committed offsets by group, topic and partition, and pending ones by producer. Indexes: the partitions with
+    pending offsets, and the groups with either kind by topic.
+    """
 
     __slots__ = ("_by_group", "_committed", "_waiting", "pending")
 
@@ -161,12 +162,15 @@ class OffsetStore:
         self._committed: OffsetMap[OffsetCommitValue] = OffsetMap()
         self._by_group = self._committed.by_group
         self._waiting: OffsetMap[None] = OffsetMap()
-        """Where offsets are pending."""
+        """The partitions with pending offsets."""
         self.pending: OpenTransactions[OffsetKey, OffsetCommitValue] = OpenTransactions()
 
     def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer_id: int) -> None:
-        """The later record of a partition wins, a tombstone removes it and all that is pending; one of a
-        transaction is pending first."""
+        """Apply a record.
+
+        The later record of a partition wins. A tombstone removes the offset and everything pending for the
+        partition. A record of a transaction is pending at first.
+        """
         if value is None:
             self._remove_offset((key.group, key.topic, key.partition))
         elif producer_id != NO_PRODUCER_ID:
@@ -184,8 +188,11 @@ class OffsetStore:
     def end_transaction(
         self, producer_id: int, *, is_committed: bool
     ) -> EndedTransaction[OffsetKey, OffsetCommitValue]:
-        """The marker at the end of a producer's transaction; of one that has no offsets here, nothing follows. Out:
-        the offsets that are committed now, and those that were committed in vain."""
+        """Apply the marker that ends a producer's transaction. A producer without offsets here is ignored.
+
+        Returns:
+            The offsets that are committed now, and those that lost to newer commits.
+        """
         pending = self.pending
         places = list(pending.by_producer.get(producer_id, ())) if len(pending.by_producer) > 1 else ()
         ended = pending.end_transaction(producer_id, is_committed=is_committed)
@@ -197,25 +204,25 @@ class OffsetStore:
         return ended
 
     def find_offset(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
-        """The committed offset of a partition; None when there is none."""
+        """Return the committed offset of a partition, None if it does not exist."""
         return self.find_group_offsets(group_id).get(topic, {}).get(partition)
 
     def find_group_offsets(self, group_id: str) -> GroupOffsets:
-        """What a group has committed."""
+        """Return the committed offsets of a group."""
         return self._by_group.get(group_id, NO_OFFSETS)
 
     def find_pending_partitions(self, group_id: str) -> PendingPartitions:
-        """Where a group has pending offsets, whosever they are."""
+        """Return the partitions of a group with pending offsets of any producer."""
         return self._waiting.by_group.get(group_id, NONE_PENDING)
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether a partition has a pending offset."""
+        """Return whether a partition has a pending offset."""
         return bool(self.pending.by_producer) and partition in self.find_pending_partitions(group_id).get(
             topic, ()
         )
 
     def count_pending_by_producer(self, group_id: str) -> Mapping[int, int]:
-        """For how many partitions of a group each producer has a pending offset, by producer id."""
+        """Return the number of a group's partitions with a pending offset, by producer id."""
         return Counter(
             producer_id
             for topic, partitions in self.find_pending_partitions(group_id).items()
@@ -224,7 +231,7 @@ class OffsetStore:
         )
 
     def list_partitions(self, group_id: str, topics: Collection[str] | None = None) -> list[tuple[str, int]]:
-        """Where a group has committed or pending offsets, by topic and partition; of these topics, if given."""
+        """Return the partitions in which a group has committed or pending offsets, limited to `topics` if given."""
         places = {
             (topic, partition): None
             for of_group in (self.find_group_offsets(group_id), self.find_pending_partitions(group_id))
@@ -234,11 +241,13 @@ class OffsetStore:
         return list(places)
 
     def find_groups(self, topic: str) -> Collection[str]:
-        """The groups that have committed or pending offsets of a topic."""
+        """Return the groups that have committed or pending offsets of a topic."""
         return dict.fromkeys((*self._committed.find_groups(topic), *self._waiting.find_groups(topic))).keys()
 
     def topic_ids(self) -> dict[str, set[bytes]]:
-        """The topics that offsets were committed of, by name: more than one topic may have had it."""
+        """Return the ids of all topics with committed offsets, by name. Deleted and recreated topics share a
+        name.
+        """
         found: dict[str, set[bytes]] = {}
         for topics in self._by_group.values():
             for topic, partitions in topics.items():
@@ -246,20 +255,20 @@ class OffsetStore:
         return found
 
     def group_ids(self) -> Collection[str]:
-        """Every group that has a committed or a pending offset, those with a committed one first."""
+        """Return all groups with a committed or pending offset, those with a committed one first."""
         committed, waiting = self._by_group, self._waiting.by_group
         return dict.fromkeys((*committed, *waiting)).keys() if waiting else committed.keys()
 
     def __contains__(self, group_id: str) -> bool:
-        """Whether a group has a committed or a pending offset."""
+        """Return whether a group has a committed or pending offset."""
         return group_id in self._by_group or group_id in self._waiting.by_group
 
     def __len__(self) -> int:
-        """The number of committed offsets."""
+        """Return the number of committed offsets."""
         return len(self._committed)
 
     def facts(self) -> Iterator[Fact]:
-        """A record for each committed offset."""
+        """Yield a record for each committed offset."""
         for group_id, topics in self._by_group.items():
             for topic, partitions in topics.items():
                 for partition, value in partitions.items():
@@ -267,7 +276,7 @@ class OffsetStore:
                     yield build_fact(OFFSET_COMMIT, key, value)
 
     def copy(self) -> Self:
-        """What it holds now; no transaction is open."""
+        """Return a copy. Requires that no transaction is open."""
         assert not self.pending, "what the open transactions come to is no state yet"
         copied = type(self)()
         copied._committed = self._committed.copy()
@@ -281,7 +290,7 @@ class OffsetStore:
         self._committed.remove_value(place)
 
     def check_invariants(self) -> None:
-        """Raise AssertionError when what is derived is not what the offsets say."""
+        """Raise AssertionError if an index does not match the offsets."""
         self._committed.check_invariants()
         self._waiting.check_invariants()
         self.pending.check_invariants()
@@ -296,9 +305,12 @@ class OffsetStore:
 
 
 class DurableGroupSnapshot(Struct):
-    """What the log says of one group, for comparison: its last metadata and its offsets by (topic,
-    partition); pending ones by (producer id, topic, partition); the records of a consumer group; which of the two
-    kinds it is."""
+    """The logged state of one group, for comparison.
+
+    `metadata` is its last metadata. `offsets` are by (topic, partition), `pending` by (producer id, topic,
+    partition). `consumer` has the records of a consumer group, and `is_consumer` says which of the two types
+    counts.
+    """
 
     metadata: GroupMetadataValue | None
     offsets: dict[tuple[str, int], OffsetCommitValue]
@@ -308,7 +320,7 @@ class DurableGroupSnapshot(Struct):
 
 
 class DurableGroups:
-    """What counts of the log, by type of record."""
+    """The effective state of the log, by type of record."""
 
     __slots__ = ("_replay", "_taken_over", "consumers", "metadata", "offsets", "stores")
 
@@ -323,7 +335,7 @@ class DurableGroups:
         self.offsets = OffsetStore() if offsets is None else offsets
         self.stores: Sequence[RecordStore] = (self.metadata, self.consumers, self.offsets)
         self._taken_over: set[str] = set()
-        """Groups with records of both kinds, of which that of a classic group came later."""
+        """Groups with records of both types in which the record of the classic group came later."""
         self._replay = {kind.key: store.replay for store in self.stores for kind in store.record_types}
         self._replay.update(
             {kind.key: self._replay_consumer for kind in self.consumers.record_types},
@@ -331,8 +343,9 @@ class DurableGroups:
         self._replay[GroupMetadataKey] = self._replay_metadata
 
     def replay(self, record: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Apply one record: the later one of a key wins, a tombstone removes it. What belongs to a producer's
-        transaction counts once that is committed."""
+        """Apply one record: the later one of a key wins, a tombstone removes it. A record of a producer's
+        transaction takes effect with the commit.
+        """
         self._replay[type(record.key)](record.key, record.value, producer_id)
 
     def _replay_metadata(
@@ -350,43 +363,45 @@ class DurableGroups:
             self._taken_over.discard(key.group_id)
 
     def find_group_type(self, group_id: str) -> GroupType:
-        """Return the type of a group in the log. A conversion leaves no records of the old type behind; where other
-        software left some, the type of the later records counts."""
+        """Return the type of a group in the log. A conversion removes the records of the old type; if other
+        software left some, the type of the later records counts.
+        """
         is_consumer = group_id in self.consumers and group_id not in self._taken_over
         return GroupType.CONSUMER if is_consumer else GroupType.CLASSIC
 
     def end_transaction(
         self, producer_id: int, *, is_committed: bool
     ) -> EndedTransaction[OffsetKey, OffsetCommitValue]:
-        """Apply the marker that ends a producer's transaction. Out: what that comes to."""
+        """Apply the marker that ends a producer's transaction; return the affected offsets."""
         return self.offsets.end_transaction(producer_id, is_committed=is_committed)
 
     @property
     def has_open_transactions(self) -> bool:
-        """Whether records wait for the end of their transaction."""
+        """Return whether any transaction is open."""
         return bool(self.offsets.pending)
 
     def __contains__(self, group_id: str) -> bool:
-        """Whether the log knows a group."""
+        """Return whether the log has records of a group."""
         return any(group_id in store for store in self.stores)
 
     def group_ids(self) -> list[str]:
-        """Every group that the log knows, those with metadata first, each in the log's order."""
+        """Return all group ids in the log, those with metadata first, each part in the log's order."""
         return list(dict.fromkeys(group_id for store in self.stores for group_id in store.group_ids()))
 
     def copy(self) -> "DurableGroups":
-        """The state as it is now, which later records do not change. No transaction is open."""
+        """Return a copy that later records do not change. Requires that no transaction is open."""
         copied = DurableGroups(self.metadata.copy(), self.consumers.copy(), self.offsets.copy())
         copied._taken_over = set(self._taken_over)
         return copied
 
     def __len__(self) -> int:
-        """The number of keys."""
+        """Return the number of keys."""
         return sum(len(store) for store in self.stores)
 
     def facts(self) -> Iterator[Fact]:
-        """Records that make this state of an empty one, each in a version that has all that its value says. Of a
-        group with records of both kinds, those that count come last."""
+        """Yield records that restore this state from an empty one, each in a version that can hold all fields of
+        its value. For a group with records of both types, the effective ones come last.
+        """
         late = self._taken_over
         for fact in self.metadata.facts():
             if fact.key.group not in late:
@@ -398,7 +413,7 @@ class DurableGroups:
         yield from self.offsets.facts()
 
     def snapshot(self) -> dict[str, DurableGroupSnapshot]:
-        """All of it, for comparison with another one."""
+        """Return the state of all groups, for comparison."""
         pending: dict[str, dict[tuple[int, str, int], OffsetCommitValue]] = {}
         for producer_id, (group_id, topic, partition), value, _ in self.offsets.pending.iterate_pending():
             pending.setdefault(group_id, {})[producer_id, topic, partition] = value
@@ -422,38 +437,40 @@ _NO_PARTITIONS: Final[Collection[tuple[str, int]]] = ()
 
 
 class CommitKinds:
-    """How the offsets of the groups of one shard were committed: in transactions, outside of them, or not known. Of
-    a group that is known to mix both ways nothing else is kept."""
+    """How the groups of one shard committed their offsets: in transactions, outside of them, or unknown. For a
+    group known to mix both, only that fact is kept.
+    """
 
     __slots__ = ("_mixed", "_unknown_until_ms", "transactional")
 
     def __init__(self) -> None:
         self._unknown_until_ms: dict[str, int] = {}
-        """By group: the wall time up to which nothing is known of how its offsets were committed."""
+        """By group: the wall time before which the kind of its commits is unknown."""
         self.transactional: dict[str, set[tuple[str, int]]] = {}
-        """Topics and partitions of groups whose current offset came from a transaction. To be read, not written."""
+        """Partitions whose current offset came from a transaction, by group. Read only."""
         self._mixed: set[str] = set()
 
     def on_group_loaded(self, group_id: str, wall_ms: int) -> None:
-        """Nothing is known of what a group committed before this time."""
+        """Mark the kind of all earlier commits of a group as unknown."""
         self._unknown_until_ms[group_id] = wall_ms
 
     def record_external_commit(self, group_id: str, places: Iterable[OffsetKey], wall_ms: int) -> None:
-        """Note that a client without membership set offsets, such as a tool that resets those of a stopped
-        application. That is neither of the two ways in which the application commits."""
+        """Record commits by a client without membership, such as a tool that resets the offsets of a stopped
+        application. They show neither of the two ways in which the application commits.
+        """
         self._unknown_until_ms[group_id] = wall_ms
         if group_id in self.transactional:
             for place in places:
                 self.remove_offset(place)
 
     def record_transactional_commit(self, places: Iterable[OffsetKey]) -> None:
-        """A transaction was committed, and these are its offsets."""
+        """Record the offsets of a committed transaction."""
         for group_id, of_group in groupby(places, itemgetter(0)):
             if group_id not in self._mixed:
                 self.transactional.setdefault(group_id, set()).update(map(itemgetter(1, 2), of_group))
 
     def remove_offset(self, place: OffsetKey) -> None:
-        """There is no offset any more."""
+        """Forget a removed offset."""
         group_id, topic, partition = place
         places = self.transactional.get(group_id)
         if places is not None:
@@ -462,26 +479,28 @@ class CommitKinds:
                 del self.transactional[group_id]
 
     def forget_group(self, group_id: str) -> None:
-        """Forget a group that is deleted."""
+        """Forget a deleted group."""
         self._unknown_until_ms.pop(group_id, None)
         self.transactional.pop(group_id, None)
         self._mixed.discard(group_id)
 
     def mark_mixed(self, group_id: str) -> None:
-        """A group is known to commit both in transactions and outside of them."""
+        """Mark a group as committing both in transactions and outside of them."""
         self._mixed.add(group_id)
         self.transactional.pop(group_id, None)
 
     def is_mixed(self, group_id: str) -> bool:
-        """Whether a group is known to commit both ways."""
+        """Return whether a group is known to commit both ways."""
         return group_id in self._mixed
 
     def find_transactional(self, group_id: str) -> Collection[tuple[str, int]]:
-        """Topics and partitions of a group whose current offset came from a transaction."""
+        """Return the partitions of a group whose current offset came from a transaction."""
         return self.transactional.get(group_id, _NO_PARTITIONS)
 
     def is_plain_commit(self, place: OffsetKey, current: OffsetCommitValue, now_ms: int) -> bool:
-        """Whether a current offset is known to have been committed outside of transactions. In: the wall time."""
+        """Return whether a current offset is known to have been committed outside of transactions. `now_ms` is the
+        wall time.
+        """
         group_id, topic, partition = place
         if (topic, partition) in self.find_transactional(group_id):
             return False

@@ -1,5 +1,5 @@
-"""Values inside group events: who a member is, why a rebalance started, whom it waits for, who got what, and
-why a request was refused.
+"""Values inside group events: names of members, triggers of rebalances, awaited requests, assignments and the
+details of refusals.
 """
 
 from enum import StrEnum
@@ -7,8 +7,9 @@ from typing import NamedTuple, TypeAlias
 
 
 class MemberName(NamedTuple):
-    """A member, or who has been given an id to become one. `client_host` has Java's leading slash
-    ("/127.0.0.1"); `group_instance_id` is None unless the member is static."""
+    """A member, or a client with a pending member id. `client_host` has Java's leading slash ("/127.0.0.1");
+    `group_instance_id` is None for dynamic members.
+    """
 
     member_id: str
     group_instance_id: str | None
@@ -17,7 +18,7 @@ class MemberName(NamedTuple):
 
 
 class RebalanceCause(StrEnum):
-    """Why a rebalance started, as a word; the trigger's `reason` has the whole sentence."""
+    """The cause of a rebalance as a keyword; the trigger's `reason` has the sentence."""
 
     MEMBER_JOINED = "member joined"
     LEADER_REJOINED = "leader rejoined"
@@ -31,9 +32,11 @@ class RebalanceCause(StrEnum):
 
 
 class Trigger(NamedTuple):
-    """What began a rebalance. `reason` is Kafka's sentence. `actor` is the member whose doing it is, the first
-    of them if there are several, None when it is nobody's; `client_reason` is why, in the client's own words
-    (KIP-800), "" when it said nothing."""
+    """The trigger of a rebalance.
+
+    `reason` is Kafka's sentence. `actor` is the member that caused the rebalance, the first one of several, or
+    None. `client_reason` is the reason that the client sent (KIP-800), "" if it sent none.
+    """
 
     cause: RebalanceCause
     reason: str
@@ -42,8 +45,9 @@ class Trigger(NamedTuple):
 
 
 class AwaitedRequest(StrEnum):
-    """What a group waits for: a member's JoinGroup, the first one of somebody who has just been given a member
-    id (KIP-394), a follower's SyncGroup, or the leader's, which brings the assignment."""
+    """The request that a group waits for: a member's JoinGroup, the second JoinGroup of a client with a pending
+    member id (KIP-394), a follower's SyncGroup, or the leader's SyncGroup with the assignment.
+    """
 
     JOIN = "JoinGroup"
     FIRST_JOIN = "first JoinGroup"
@@ -52,8 +56,9 @@ class AwaitedRequest(StrEnum):
 
 
 class AwaitedMember(NamedTuple):
-    """One whom a group waits for. `silent_ms`: since when nothing was heard of it. `session_left_ms`: when its
-    session ends unless it is heard before. `left_ms`: how long it is waited for at most if it stays silent."""
+    """A member that a group waits for. `silent_ms` is the time since its last request, `session_left_ms` the rest
+    of its session, and `left_ms` the longest time that the group still waits for it. All are in milliseconds.
+    """
 
     member: MemberName
     request: AwaitedRequest
@@ -63,7 +68,7 @@ class AwaitedMember(NamedTuple):
 
 
 class DepartureCause(StrEnum):
-    """How a member ceased to be one."""
+    """How a member departed."""
 
     LEFT = "left"
     SESSION_EXPIRED = "session expired"
@@ -73,7 +78,7 @@ class DepartureCause(StrEnum):
 
 
 class Departure(NamedTuple):
-    """A member that is gone, with the bytes that it was assigned in the last Stable generation."""
+    """A departed member, with its assignment (raw bytes) in the last Stable generation."""
 
     member: MemberName
     cause: DepartureCause
@@ -81,9 +86,10 @@ class Departure(NamedTuple):
 
 
 class MemberAssignment(NamedTuple):
-    """A member of a Stable generation, with the bytes that the leader assigned to it, and those that it had in the
-    Stable generation before this one; None when it was not in that. `metadata` is what it had told the leader, for
-    the selected protocol."""
+    """A member of a Stable generation. `assignment` has the bytes from the leader. `before` has its bytes in the
+    previous Stable generation, None if it was not a member then. `metadata` is its subscription for the selected
+    protocol.
+    """
 
     member: MemberName
     before: bytes | None
@@ -92,7 +98,7 @@ class MemberAssignment(NamedTuple):
 
     @property
     def is_new(self) -> bool:
-        """Whether it was not in the Stable generation before this one."""
+        """Return whether the member was absent from the previous Stable generation."""
         return self.before is None
 
 
@@ -105,15 +111,16 @@ class SessionTimeoutOutOfRange(NamedTuple):
 
 
 class GroupFull(NamedTuple):
-    """GROUP_MAX_SIZE_REACHED: so many members count, and group.max.size is the bound."""
+    """GROUP_MAX_SIZE_REACHED: `members` members count towards the bound group.max.size."""
 
     members: int
     max_size: int
 
 
 class ProtocolsDiffer(NamedTuple):
-    """INCONSISTENT_GROUP_PROTOCOL: what the request names, and what the group has: in a JoinGroup the
-    protocols that all members support, in a SyncGroup the selected one. None: not named."""
+    """INCONSISTENT_GROUP_PROTOCOL: the protocols of the request and of the group. In a JoinGroup the group's are
+    those that all members support, in a SyncGroup the selected one. None if the request does not name them.
+    """
 
     protocol_type: str | None
     names: tuple[str, ...]
@@ -122,35 +129,37 @@ class ProtocolsDiffer(NamedTuple):
 
 
 class GenerationDiffers(NamedTuple):
-    """ILLEGAL_GENERATION: the generation of the request, and that of the group."""
+    """ILLEGAL_GENERATION: the generations of the request and of the group."""
 
     sent: int
     current: int
 
 
 class MetadataTooLong(NamedTuple):
-    """OFFSET_METADATA_TOO_LARGE: the longest text that came with an offset, in UTF-16 units, and the bound,
-    offset.metadata.max.bytes."""
+    """OFFSET_METADATA_TOO_LARGE: the longest metadata of the commit in UTF-16 units, and the bound
+    offset.metadata.max.bytes.
+    """
 
     length: int
     max_length: int
 
 
 class RecordsTooLarge(NamedTuple):
-    """UNKNOWN_SERVER_ERROR: the log would not take so large a batch; message.max.bytes is the bound."""
+    """UNKNOWN_SERVER_ERROR: the batch exceeds message.max.bytes, the bound of the log."""
 
     max_bytes: int
 
 
 class MemberIdTooLong(NamedTuple):
-    """UNKNOWN_SERVER_ERROR: the member's id, made of its client id or instance id, would be longer than a
-    string of the protocol can be."""
+    """UNKNOWN_SERVER_ERROR: the member id, built from the client id or instance id, would exceed the longest string
+    of the protocol.
+    """
 
     max_bytes: int
 
 
 class RefusedOffset(NamedTuple):
-    """What a refused commit would have stored, and what was committed there then; None: nothing."""
+    """An offset of a refused commit, and the offset committed at that time, None if there was none."""
 
     topic: str
     partition: int

@@ -1,4 +1,4 @@
-"""Events of groups: one class for each. Log lines, metrics, the ledger and the event stream are made of them."""
+"""Events of groups, one class each. Log lines, metrics, the ledger and the event stream are built from them."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from protocol.error_codes import ErrorCode
 
 
 class SkippedOffset(NamedTuple):
-    """An offset of a committed transaction, and the one that counts instead."""
+    """An offset of a committed transaction that lost to a newer commit, `committed`."""
 
     topic: str
     partition: int
@@ -28,43 +28,49 @@ class SkippedOffset(NamedTuple):
 
 
 class GroupIdEvent(MachineEvent):
-    """Something happened to a group."""
+    """Base of all events about a group id."""
 
     group_id: str
 
 
 class GroupEvent(GroupIdEvent, kw_only=True):
-    """Something happened to a group. `generation_id` is the group's when it did, or that in whose name it was asked
-    for; `member` is whom it is about, or whose doing it was, with the client that said so. None: it is about the
-    group's offsets or its end, or about nobody in particular."""
+    """Base of the events of a group.
+
+    `generation_id` is the group's generation at the event, or the generation in the request that caused it.
+    `member` is the subject or the cause of the event, with the client that sent the request. It is None for events
+    about the group's offsets or its deletion, and for events without a single member.
+    """
 
     generation_id: int | None = None
     member: MemberName | None = None
 
 
 class GenerationEvent(GroupEvent):
-    """Something happened to who is in a group."""
+    """Base of the events about the membership of a group."""
 
     generation_id: int
 
 
 class MemberEvent(GenerationEvent):
-    """A member did something, or something was done to it."""
+    """Base of the events about one member."""
 
     member: MemberName
 
 
 @wire_name("MemberIdRequired")
 class MemberIdRequired(MemberEvent):
-    """A dynamic member without an id was given one, to join again with (KIP-394)."""
+    """The group assigned an id to a dynamic member that joined without one; the member must join again with it
+    (KIP-394).
+    """
 
     state: str
 
 
 @wire_name("MemberJoined")
 class MemberJoined(MemberEvent):
-    """A member was added. `pending` says that it came back with the id that it had been given; `state` is
-    the group's when it came."""
+    """A member was added in group state `state`. `pending`: it joined with the id that the group had assigned to
+    it.
+    """
 
     state: str
     pending: bool
@@ -72,25 +78,27 @@ class MemberJoined(MemberEvent):
 
 @wire_name("MemberRejoined")
 class MemberRejoined(MemberEvent):
-    """A member came to the join phase, or begins one. `state` is the group's when it came."""
+    """A member joined the join phase, or started one. `state` is the group's state before that."""
 
     state: str
 
 
 @wire_name("MemberToldToRejoin")
 class MemberToldToRejoin(MemberEvent):
-    """A member learns from the answer REBALANCE_IN_PROGRESS that it has to join again. `operation` is Kafka's word
-    for the request."""
+    """The response REBALANCE_IN_PROGRESS tells a member to join again. `operation` is Kafka's name of the request."""
 
     operation: str
 
 
 class RequestRefused(GroupEvent):
-    """A request was answered with an error. `generation_id` is that in whose name it was sent, None where it names
-    none; the id of `member` is "" for who has none yet. `state` is the group's, "" where there is none or nobody
-    looked; `detail` is None where there is no more to say, or where MemberFenced says it; `partitions` is how many
-    of its partitions were refused, None where it has none; `offsets` are the first of these, where the group
-    refused the commit of its sender."""
+    """A request was answered with an error.
+
+    `generation_id` is the generation in the request, None if the request has none. The id of `member` is "" if the
+    sender has none yet. `state` is the state of the group, "" if there is no group or the check ran before the
+    lookup. `detail` is None if there are no details or if MemberFenced has them. `partitions` counts the refused
+    partitions, None for a request without partitions. `offsets` lists the first of them if the group refused the
+    sender's commit.
+    """
 
     generation_id: int | None
     member: MemberName
@@ -108,24 +116,24 @@ class JoinRefused(RequestRefused):
 
 @wire_name("SyncRefused")
 class SyncRefused(RequestRefused):
-    """A SyncGroup was; not when that was REBALANCE_IN_PROGRESS, of which MemberToldToRejoin tells."""
+    """A SyncGroup was answered with an error other than REBALANCE_IN_PROGRESS, which MemberToldToRejoin reports."""
 
 
 @wire_name("HeartbeatRefused")
 class HeartbeatRefused(RequestRefused):
-    """A Heartbeat was; not when that was REBALANCE_IN_PROGRESS, of which MemberToldToRejoin tells."""
+    """A Heartbeat was answered with an error other than REBALANCE_IN_PROGRESS, which MemberToldToRejoin reports."""
 
 
 @wire_name("CommitRefused")
 class CommitRefused(RequestRefused):
-    """An OffsetCommit was refused, or some of its partitions were; in a transaction, a TxnOffsetCommit."""
+    """An OffsetCommit or TxnOffsetCommit was refused, entirely or for some partitions."""
 
     is_transactional: bool = False
 
 
 @wire_name("StaticMemberReplaced")
 class StaticMemberReplaced(MemberEvent):
-    """A restarted static member took over the place of its predecessor (KIP-345)."""
+    """A restarted static member replaced its predecessor (KIP-345)."""
 
     old_member_id: str
     state: str
@@ -133,13 +141,16 @@ class StaticMemberReplaced(MemberEvent):
 
 @wire_name("RebalanceAvoided")
 class RebalanceAvoided(MemberEvent):
-    """A static member came back to a Stable group without changing the selected protocol."""
+    """A static member returned to a Stable group and left the selected protocol unchanged."""
 
 
 @wire_name("RebalanceStarted")
 class RebalanceStarted(GenerationEvent):
-    """The group prepares to rebalance. `state` is the one it was in, `generation_id` the old one; `member` is the
-    trigger's actor; `members` are those of the group, who have to rejoin unless they have just done so."""
+    """The group prepares to rebalance.
+
+    `state` is the previous state and `generation_id` the previous generation. `member` is the actor of the trigger.
+    `members` are the group's members, which must rejoin unless they have just done so.
+    """
 
     state: str
     trigger: Trigger
@@ -148,11 +159,12 @@ class RebalanceStarted(GenerationEvent):
 
 @wire_name("RebalanceWaits")
 class RebalanceWaits(GenerationEvent):
-    """A rebalance goes on, or a Stable generation has members that have not asked for their assignment.
+    """A rebalance is still in progress, or members of a Stable generation have not fetched their assignment yet.
 
-    It does so for `waited_ms` now, and for `left_ms` more at most. `awaited` are those whose doing it is;
-    nobody in an `is_initial` one, which waits for members that may come. `members` counts those of the group,
-    `attempts` how often the rebalance began; `trigger` is None in a Stable group."""
+    The wait has lasted `waited_ms` and lasts at most `left_ms` more. `awaited` are the members that the group waits
+    for; it is empty if `is_initial`, when the group waits for further members to join. `members` counts the group's
+    members and `attempts` the starts of the rebalance. `trigger` is None in a Stable group.
+    """
 
     state: str
     trigger: Trigger | None
@@ -166,14 +178,15 @@ class RebalanceWaits(GenerationEvent):
 
 @wire_name("RebalanceCompleted")
 class RebalanceCompleted(GenerationEvent):
-    """A rebalance is over: the group is Stable, or Empty.
+    """A rebalance ended: the group is Stable or Empty.
 
-    `trigger` began it, `member` is its actor; where it began again before it came to an end, `attempts` counts
-    and `latest` is the last trigger. Times are monotonic; between them the group was in join phases for `join_ms`
-    and in sync phases for `sync_ms`. `last_joined` is whose JoinGroup ended the last join phase, None when
-    something else did (a timeout, a departure, the initial delay). `members` are those of the generation, with what
-    they had and got; `gone` are those of the last Stable one that are none any more. `subscribed_topics` are those
-    of all members, None where that is not known."""
+    `trigger` started the rebalance and `member` is its actor. `attempts` counts the starts of the rebalance and
+    `latest` is the trigger of the last one. Start and end are monotonic times; join phases took `join_ms` of the
+    interval and sync phases `sync_ms`. `last_joined` sent the JoinGroup that ended the last join phase; it is None
+    if a timeout, a departure or the initial delay ended it. `members` has the members of the generation with their
+    previous and new assignments. `gone` has the members of the previous Stable generation that have left.
+    `subscribed_topics` unites the subscriptions of all members, None if unknown.
+    """
 
     state: str
     from_state: str
@@ -195,21 +208,21 @@ class RebalanceCompleted(GenerationEvent):
 
 @wire_name("RebalanceDelayed")
 class RebalanceDelayed(GenerationEvent):
-    """New members came while the first rebalance waited: it waits `delay_ms` more."""
+    """New members joined during the initial rebalance delay, which therefore lasts `delay_ms` more."""
 
     delay_ms: int
 
 
 @wire_name("RebalanceStalled")
 class RebalanceStalled(GenerationEvent):
-    """No member rejoined, but silent static members are left: the join phase goes on."""
+    """No member rejoined, but static members with live sessions remain: the join phase continues."""
 
     members: int
 
 
 @wire_name("GroupStabilized")
 class GroupStabilized(GenerationEvent):
-    """The join phase is over: a generation with these members waits for its leader's assignment."""
+    """The join phase ended: the new generation waits for its leader's assignment."""
 
     members: int
     leader_id: str
@@ -218,13 +231,14 @@ class GroupStabilized(GenerationEvent):
 
 @wire_name("SyncReceived")
 class SyncReceived(MemberEvent):
-    """A member asks for its assignment, which is not there yet; the leader brings it."""
+    """A member sent SyncGroup before the leader's assignment arrived."""
 
 
 @wire_name("AssignmentReceived")
 class AssignmentReceived(MemberEvent):
-    """The leader handed in the assignment. `missing` are the members that it left out: they get none; `strangers`
-    are ids in it that are no member's."""
+    """The leader sent the assignment. Members in `missing` were left out and get an empty assignment. `strangers`
+    are ids in it that belong to no member.
+    """
 
     members: int
     static_members: int
@@ -234,25 +248,26 @@ class AssignmentReceived(MemberEvent):
 
 @wire_name("AssignmentApplied")
 class AssignmentApplied(GenerationEvent):
-    """The group is Stable."""
+    """The group became Stable."""
 
     members: int
 
 
 @wire_name("AssignmentFetched")
 class AssignmentFetched(MemberEvent):
-    """A member is told its assignment."""
+    """A member received its assignment."""
 
 
 @wire_name("GroupEmptied")
 class GroupEmptied(GenerationEvent):
-    """A generation without members."""
+    """The group started a generation without members."""
 
 
 @wire_name("MemberLeft")
 class MemberLeft(MemberEvent):
-    """A LeaveGroup removed a member; a `pending` one had not joined yet. It came from `sender_id` at
-    `sender_host`, which is the member's own client unless an operator sends it away."""
+    """A LeaveGroup removed a member; a `pending` one had not joined yet. `sender_id` at `sender_host` sent the
+    request: the member's own client, or an admin client.
+    """
 
     reason: str
     pending: bool
@@ -262,9 +277,11 @@ class MemberLeft(MemberEvent):
 
 @wire_name("MemberExpired")
 class MemberExpired(MemberEvent):
-    """Nothing was heard from a member for its session timeout. A `pending` one did not come back with its
-    member id in that time; an `is_new` one waited for its first generation as long as a new member may.
-    `connection_id` is that of its last JoinGroup, or of a later heartbeat, 0 where that is not known."""
+    """The session of a member timed out.
+
+    A `pending` member did not join with its assigned id in time. An `is_new` member waited for its first generation
+    for the maximum time. `connection_id` is the connection of its last JoinGroup or heartbeat, 0 if unknown.
+    """
 
     pending: bool
     is_new: bool
@@ -275,8 +292,9 @@ class MemberExpired(MemberEvent):
 
 @wire_name("MembersEvicted")
 class MembersEvicted(GenerationEvent):
-    """Members that did not rejoin ("join") or did not ask for their assignment ("sync") in time. For each of them,
-    how long nothing had been heard of it, and its connection, as for MemberExpired."""
+    """Members did not send JoinGroup (phase "join") or SyncGroup (phase "sync") in time. `silent_ms` and
+    `connection_ids` have one entry for each member, with the meaning of MemberExpired.
+    """
 
     members: tuple[MemberName, ...]
     phase: str
@@ -293,9 +311,11 @@ class LeaderReplaced(MemberEvent):
 
 @wire_name("MemberFenced")
 class MemberFenced(MemberEvent):
-    """A member used a group instance id that belongs to the member id `existing` now. `operation` is Kafka's word
-    for the request. Which client is behind the other id is not told: a static member that was replaced keeps the
-    client id and host of its predecessor, as in Kafka."""
+    """A member used a group instance id that now belongs to the member id `existing`.
+
+    `operation` is Kafka's name of the request. The event does not identify the client of `existing`: a replaced
+    static member keeps the client id and host of its predecessor, as in Kafka.
+    """
 
     existing: str
     operation: str
@@ -303,20 +323,21 @@ class MemberFenced(MemberEvent):
 
 @wire_name("SubscriptionUnreadable")
 class SubscriptionUnreadable(GenerationEvent):
-    """The group's metadata is no consumer subscription: which topics it reads is not known."""
+    """The group's metadata cannot be parsed as a consumer subscription: its topics are unknown."""
 
     protocol_name: str
 
 
 @wire_name("SimpleGroupCreated")
 class SimpleGroupCreated(GroupEvent):
-    """Offsets were committed for a group that did not exist, by a consumer without group management."""
+    """A consumer without group management committed offsets for a group that did not exist."""
 
 
 @wire_name("OffsetsCommitted")
 class OffsetsCommitted(GroupEvent):
-    """Offsets of this many partitions were stored; `member_id` is "" for simple consumers. Made for every commit,
-    and therefore of no more than lies at hand."""
+    """Offsets of `partitions` partitions were stored. `member_id` is "" for simple consumers. Every commit creates
+    this event, so it has only fields that are free to obtain.
+    """
 
     member_id: str
     partitions: int
@@ -324,8 +345,9 @@ class OffsetsCommitted(GroupEvent):
 
 @wire_name("OffsetsPending")
 class OffsetsPending(GroupEvent):
-    """Offsets of this many partitions wait for the end of a producer's transaction; `member_id` is "" for who named
-    no member. Made for every such commit, and therefore of no more than lies at hand."""
+    """Offsets of `partitions` partitions are pending until a producer's transaction ends. `member_id` is "" if the
+    commit named no member. Every such commit creates this event, so it has only fields that are free to obtain.
+    """
 
     member_id: str
     producer_id: int
@@ -334,8 +356,9 @@ class OffsetsPending(GroupEvent):
 
 @wire_name("TransactionEnded")
 class TransactionEnded(GroupEvent):
-    """A producer's transaction ended that had pending offsets of the group, so that these are committed, or, where
-    it was aborted, dropped. `partitions` does not count what OffsetsSkipped tells of."""
+    """A producer's transaction with pending offsets of the group ended: they were committed or, on abort, dropped.
+    `partitions` excludes the offsets that OffsetsSkipped reports.
+    """
 
     producer_id: int
     is_committed: bool
@@ -344,8 +367,9 @@ class TransactionEnded(GroupEvent):
 
 @wire_name("OffsetsSkipped")
 class OffsetsSkipped(GroupEvent):
-    """A producer's transaction was committed, but not its offsets of this many partitions: newer ones were
-    committed meanwhile. `offsets` are the first of these."""
+    """A producer's transaction was committed, but `partitions` partitions had newer committed offsets, which
+    remain. `offsets` lists the first of them.
+    """
 
     producer_id: int
     partitions: int
@@ -354,9 +378,11 @@ class OffsetsSkipped(GroupEvent):
 
 @wire_name("MixedCommits")
 class MixedCommits(GroupEvent):
-    """A group commits offsets of a partition in transactions and outside of them, so that which of them counts
-    depends on which record is later in the log, not on when it began to count. `is_transactional` is what the
-    commit was that came to the other kind. Told once for each group and load, of the first such partition."""
+    """A group commits offsets of a partition both in transactions and outside of them.
+
+    The later record in the log then wins, whichever commit took effect first. `is_transactional` describes the
+    commit that revealed the mixture. A group has at most one such event a load, for the first such partition.
+    """
 
     member_id: str
     topic: str
@@ -366,7 +392,7 @@ class MixedCommits(GroupEvent):
 
 @wire_name("OffsetsDeleted")
 class OffsetsDeleted(GroupEvent):
-    """Offsets were removed by request, or because their topic was deleted."""
+    """Offsets were removed by a request or because their topic was deleted."""
 
     partitions: int
     reason: str
@@ -374,15 +400,18 @@ class OffsetsDeleted(GroupEvent):
 
 @wire_name("OffsetsExpired")
 class OffsetsExpired(GroupEvent):
-    """Offsets outlived offsets.retention.minutes."""
+    """Offsets exceeded offsets.retention.minutes."""
 
     partitions: int
 
 
 @wire_name("GroupDeleted")
 class GroupDeleted(GroupEvent):
-    """The group is gone, with this many offsets; the reason is "request" or "retention". A request names its client
-    in `member`, without a member id. `expired_offsets` counts the offsets that retention removed just before."""
+    """The group was deleted with `offsets` offsets; `reason` is "request" or "retention".
+
+    `member` names the client that requested it, without a member id. `expired_offsets` counts the offsets that
+    retention removed just before.
+    """
 
     offsets: int
     reason: str
@@ -391,7 +420,7 @@ class GroupDeleted(GroupEvent):
 
 @wire_name("GroupLoaded")
 class GroupLoaded(GenerationEvent):
-    """The group was read back from the log; `type` is its type's name."""
+    """The group was loaded from the log; `type` is the name of its type."""
 
     state: str
     members: int
@@ -400,14 +429,14 @@ class GroupLoaded(GenerationEvent):
 
 @wire_name("ConsumerMemberJoined")
 class ConsumerMemberJoined(MemberEvent):
-    """A member came to a group that did not know it; `uses_classic_protocol` says with which requests."""
+    """A new member joined a consumer group, with JoinGroup if `uses_classic_protocol`, else with heartbeats."""
 
     uses_classic_protocol: bool = False
 
 
 @wire_name("ConsumerMemberReplaced")
 class ConsumerMemberReplaced(MemberEvent):
-    """A static member came back, as `member`, and has what `old_member_id` had."""
+    """A static member returned as `member` and took over the state of `old_member_id`."""
 
     old_member_id: str
     uses_classic_protocol: bool = False
@@ -415,15 +444,18 @@ class ConsumerMemberReplaced(MemberEvent):
 
 @wire_name("ConsumerMemberLeft")
 class ConsumerMemberLeft(MemberEvent):
-    """A member said that it leaves, or somebody for it. One that `returns` is static, and keeps its partitions for
-    a session. `reason` is what a client of the classic protocol said, "" where there is no place for that."""
+    """A member left, or an admin client removed it.
+
+    A static member that `returns` keeps its partitions for the length of a session. `reason` comes from clients of
+    the classic protocol, else it is "".
+    """
 
     returns: bool
     reason: str = ""
 
 
 class FenceCause(StrEnum):
-    """Why a member was removed that did not leave."""
+    """Why the group removed a member that did not leave."""
 
     SESSION_EXPIRED = "the member session expired"
     NOT_REVOKED = "it did not give up its partitions in time"
@@ -434,9 +466,11 @@ class FenceCause(StrEnum):
 
 @wire_name("ConsumerMemberFenced")
 class ConsumerMemberFenced(MemberEvent):
-    """A member was removed. It was last heard of `silent_ms` ago, and had `timeout_ms` for what it did not do;
-    `partitions` is how many it held. `connection_id` is that over which it was heard last, 0 where that was before
-    a restart."""
+    """The group removed a member.
+
+    Its last request was `silent_ms` ago; it had `timeout_ms` to act. It held `partitions` partitions.
+    `connection_id` is the connection of its last request, 0 if that was before a restart.
+    """
 
     cause: FenceCause
     silent_ms: int
@@ -446,7 +480,7 @@ class ConsumerMemberFenced(MemberEvent):
 
 
 class EpochCause(StrEnum):
-    """Why a group has another epoch."""
+    """Why the epoch of a group was bumped."""
 
     MEMBER_JOINED = "a member joined"
     SUBSCRIPTION_CHANGED = "a member subscribed to other topics"
@@ -458,7 +492,7 @@ class EpochCause(StrEnum):
 
 
 class TopicChange(StrEnum):
-    """What happened to a topic that a group reads."""
+    """The change of a topic to which a group subscribes."""
 
     CREATED = "created"
     GREW = "grew"
@@ -466,7 +500,7 @@ class TopicChange(StrEnum):
 
 
 class MemberTarget(NamedTuple):
-    """What a member is to have, and what it was to have before."""
+    """The target assignment of a member and its previous one, `before`."""
 
     member: MemberName
     before: TargetPartitions
@@ -475,10 +509,12 @@ class MemberTarget(NamedTuple):
 
 @wire_name("EpochBumped")
 class EpochBumped(GenerationEvent):
-    """The group has a new epoch, `generation_id`; `member` is whose doing it is, None where it is nobody's. `state`
-    is what it was in, and so many `members` it has now; `gone` are those that it had, and what they were to have.
-    Where topics changed, these are `topics`, and `change` is what happened to all of them; None: several things, or
-    that is not known."""
+    """The epoch of the group was bumped to `generation_id`.
+
+    `member` caused the bump; it is None if no member did. `state` is the state before it and `members` the number
+    of members after it. `gone` has the removed members with their previous targets. If topics changed, `topics` has
+    their names and `change` the kind of change, None if it is mixed or unknown.
+    """
 
     cause: EpochCause
     metadata_hash: int
@@ -491,8 +527,9 @@ class EpochBumped(GenerationEvent):
 
 @wire_name("TargetComputed")
 class TargetComputed(GenerationEvent):
-    """Who is to have what was computed, for the epoch `generation_id`. `partitions` counts all of them, `moved`
-    those that another member was to have before, or nobody; `targets` has every member."""
+    """The target assignment for the epoch `generation_id` was computed. `partitions` counts all assigned partitions
+    and `moved` those with a new owner, including partitions without a previous one. `targets` has every member.
+    """
 
     assignor: str
     members: int
@@ -503,8 +540,11 @@ class TargetComputed(GenerationEvent):
 
 @wire_name("MemberReconciled")
 class MemberReconciled(MemberEvent):
-    """A member was told something new of its assignment, or confirmed it. `member_epoch` is its own; it has so many
-    partitions, has to give up `pending`, and is to have `missing` more, which others have not given up."""
+    """A member received a new assignment or acknowledged it.
+
+    `member_epoch` is the member's epoch. It has `assigned` partitions, must revoke `pending`, and waits for
+    `missing` more until other members revoke them.
+    """
 
     member_epoch: int
     state: str
@@ -515,7 +555,7 @@ class MemberReconciled(MemberEvent):
 
 @wire_name("RegexesResolved")
 class RegexesResolved(GenerationEvent):
-    """Regular expressions were held against so many topics; `changed` of them match others than before."""
+    """Regular expressions were matched against `topics` topics; the matches of `changed` expressions changed."""
 
     regexes: int
     topics: int
@@ -524,7 +564,7 @@ class RegexesResolved(GenerationEvent):
 
 @wire_name("RegexesUnresolved")
 class RegexesUnresolved(GenerationEvent):
-    """What so many regular expressions match is not known, or not any more, because of `reason`."""
+    """The matches of `regexes` regular expressions are unknown because of `reason`."""
 
     regexes: int
     reason: str
@@ -532,14 +572,16 @@ class RegexesUnresolved(GenerationEvent):
 
 @wire_name("ConsumerHeartbeatRefused")
 class ConsumerHeartbeatRefused(RequestRefused, kw_only=True):
-    """A ConsumerGroupHeartbeat was; `generation_id` is the epoch that it was sent in, `reason` what it was told."""
+    """A ConsumerGroupHeartbeat was answered with an error. `generation_id` is the member epoch in the request and
+    `reason` the message of the response.
+    """
 
     reason: str
 
 
 @wire_name("GroupConverted")
 class GroupConverted(GenerationEvent):
-    """A group is one of another type now, "classic" or "consumer". `members` came along."""
+    """A group changed its type, "classic" or "consumer", and kept `members` members."""
 
     from_type: str
     to_type: str

@@ -48,7 +48,7 @@ from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffse
 SYNC_NAMES_PROTOCOL_VERSION: Final = 5
 LOADING_IS_KNOWN_VERSION: Final = 2
 
-# Looking a member of an enumeration up costs more than the rest of a check.
+# Access to an enumeration member costs more than the rest of a check.
 NONE: Final = ErrorCode.NONE
 INVALID_GROUP_ID: Final = ErrorCode.INVALID_GROUP_ID
 
@@ -57,12 +57,12 @@ INVALID_GROUP_ID: Final = ErrorCode.INVALID_GROUP_ID
 
 
 def check_group_id(request: Any) -> ErrorCode:
-    """A group has a name. Only plain commits and fetches of offsets know one without."""
+    """Require a group id. Only plain commits and fetches of offsets accept an empty one."""
     return NONE if request.group_id else INVALID_GROUP_ID
 
 
 def check_join(request: JoinGroupRequest, config: GroupConfig) -> ErrorCode:
-    """It names a group, and its session timeout is within the bounds that the configuration sets."""
+    """Require a group id, and a session timeout within the configured bounds."""
     shortest, longest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
     error = check_group_id(request)
     if error is NONE and not shortest <= request.session_timeout_ms <= longest:
@@ -71,7 +71,7 @@ def check_join(request: JoinGroupRequest, config: GroupConfig) -> ErrorCode:
 
 
 def check_sync(request: SyncGroupRequest, api_version: int) -> ErrorCode:
-    """It names a group, and from v5 on the protocol that it is about (KIP-559)."""
+    """Require a group id, and from v5 on the protocol (KIP-559)."""
     if api_version >= SYNC_NAMES_PROTOCOL_VERSION and (
         request.protocol_type is None or request.protocol_name is None
     ):
@@ -99,7 +99,7 @@ def build_sync_error(error: ErrorCode) -> SyncGroupResponse:
 def _build_txn_commit_error(
     request: TxnOffsetCommitRequest, version: int, error: ErrorCode
 ) -> TxnOffsetCommitResponse:
-    """Build an error response without COORDINATOR_LOAD_IN_PROGRESS, which the oldest clients do not know."""
+    """Build an error response. Replaces COORDINATOR_LOAD_IN_PROGRESS, which the oldest clients do not know."""
     if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < LOADING_IS_KNOWN_VERSION:
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
     response: TxnOffsetCommitResponse = build_error_response(request, version, error)
@@ -111,21 +111,23 @@ def _build_fetch_error(request: FetchOffsets, version: int, error: ErrorCode) ->
 
 
 class GroupRequestRule(Struct, frozen=True):
-    """What there is to know of the refusals of one class of requests."""
+    """The rule for refusing one class of requests."""
 
     build_response: Callable[[Any, int, ErrorCode], object] = build_error_response
-    """Takes the request, its API version and the error."""
+    """Called with the request, its API version and the error."""
     check: Callable[[Any, int, GroupConfig], ErrorCode] = lambda *_: NONE
-    """Takes the same, and the configuration: what is wrong with the request whatever the group."""
+    """Called with the request, its API version and the configuration; returns the error that holds for any
+    group.
+    """
     loading_error: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     event: Callable[..., RequestRefused] | None = None
-    """What a group tells when it refuses one; None when nobody is told."""
+    """The class of the event of a refusal; None if there is no event."""
     operation: str = ""
-    """Kafka's word for such a request, where a group can fence its sender."""
+    """Kafka's name of the request, if a group can fence its sender."""
     find_generation: Callable[[Any], int | None] = lambda _: None
-    """The generation in whose name it is sent."""
+    """Returns the generation in the request."""
     is_read_only: bool = False
-    """Whether no record ever comes of one."""
+    """Whether the request never writes records."""
 
 
 GROUP_REQUEST_RULES: Final[Mapping[type[object], GroupRequestRule]] = {
@@ -137,7 +139,7 @@ GROUP_REQUEST_RULES: Final[Mapping[type[object], GroupRequestRule]] = {
     ),
     SyncGroupRequest: GroupRequestRule(
         check=lambda request, version, _: check_sync(request, version),
-        # It looks like a rebalance: clients from before Kafka 2.4 do not expect anything else there.
+        # Clients before Kafka 2.4 expect no error here but REBALANCE_IN_PROGRESS.
         loading_error=ErrorCode.REBALANCE_IN_PROGRESS,
         event=SyncRefused,
         operation="sync-group",
@@ -145,7 +147,7 @@ GROUP_REQUEST_RULES: Final[Mapping[type[object], GroupRequestRule]] = {
     ),
     HeartbeatRequest: GroupRequestRule(
         check=lambda request, *_: check_group_id(request),
-        loading_error=NONE,  # so that members stay
+        loading_error=NONE,  # members stay
         event=HeartbeatRefused,
         operation="heartbeat",
         find_generation=attrgetter("generation_id"),
@@ -163,7 +165,7 @@ GROUP_REQUEST_RULES: Final[Mapping[type[object], GroupRequestRule]] = {
         _build_txn_commit_error,
         check=lambda request, *_: check_group_id(request),
         event=partial(CommitRefused, is_transactional=True),
-        # Kafka swaps this word and that of a plain commit.
+        # Kafka swaps this name and that of a plain commit.
         operation="txn-offset-commit",
         find_generation=attrgetter("generation_id_or_member_epoch"),
     ),
@@ -188,17 +190,17 @@ def build_group_error_response(request: object, api_version: int, error: ErrorCo
 
 
 def find_error_before_lookup(request: object, api_version: int, config: GroupConfig) -> ErrorCode:
-    """What is wrong with a request whatever the group: told even while its partition is loading."""
+    """Return the error of a request that holds for any group, even while its partition is loading."""
     return GROUP_REQUEST_RULES[type(request)].check(request, api_version, config)
 
 
 def is_read_only(request: object) -> bool:
-    """Whether no record ever comes of a request: it can be served while none can be written."""
+    """Return whether a request never writes records, so that groupd can serve it while writes are impossible."""
     return GROUP_REQUEST_RULES[type(request)].is_read_only
 
 
 def find_loading_error(request: object) -> ErrorCode:
-    """What a request is told while its partition is loading."""
+    """Return the error for a request whose partition is loading."""
     return GROUP_REQUEST_RULES[type(request)].loading_error
 
 
@@ -230,9 +232,14 @@ def add_refused_event(
     partitions: int | None = None,
     offsets: tuple[RefusedOffset, ...] = (),
 ) -> None:
-    """State that a group (None: there is none, or nobody looked) refuses a request of a class whose rules name an
-    event. What there is to say beside ILLEGAL_GENERATION need not be given; `partitions` is how many of its
-    partitions are refused, where it has any, and `offsets` some of them."""
+    """Add the event of a refusal, if the rule of the request class has one.
+
+    Args:
+        group: None if it does not exist or the check ran before the lookup.
+        detail: details of the refusal; may be omitted for ILLEGAL_GENERATION.
+        partitions: number of refused partitions, None for a request without partitions.
+        offsets: some of the refused offsets.
+    """
     rules = GROUP_REQUEST_RULES[type(request)]
     assert rules.event is not None, type(request)
     generation_id = rules.find_generation(request)
@@ -258,7 +265,9 @@ def add_refused_event(
 def add_fenced_event(
     group: Group, sender: MemberName, request: type[object], builder: OutcomeBuilder
 ) -> None:
-    """State that the instance id of a sender is another member's. `request` is the class of what it sent."""
+    """Add the event that the sender's instance id belongs to another member. `request` is the class of its
+    request.
+    """
     assert sender.group_instance_id is not None, sender
     existing = group.find_static_member_id(sender.group_instance_id)
     assert existing is not None, sender

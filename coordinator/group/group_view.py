@@ -10,9 +10,12 @@ from coordinator.group.group_types import GroupType
 
 
 class ConsumerMemberView(Struct, frozen=True, kw_only=True):
-    """What there is to say of a member of a consumer group besides: where it stands (`state` is that of a
-    member), what it has, what it has yet to give up and in `revokes_left_ms`, what it is to have, by topic; those
-    that are gone are left out. `topics` are those that it subscribes to, by name or by its expression."""
+    """The consumer group part of a member's view.
+
+    `state` is the member's state. `assigned`, `pending` and `target` are partitions by topic name: owned ones, ones
+    to revoke within `revokes_left_ms`, and the target assignment. They omit deleted topics. `topics` are the
+    subscribed topics, by name or by regular expression.
+    """
 
     member_epoch: int
     state: str
@@ -27,10 +30,13 @@ class ConsumerMemberView(Struct, frozen=True, kw_only=True):
 
 
 class MemberView(Struct, frozen=True, kw_only=True):
-    """A member. `connection_id` is that of its last JoinGroup or heartbeat; 0 when nothing was heard of it since
-    the group was loaded. `session_left_ms` is when its session ends unless it is heard before; of a member that
-    `is_awaiting_join` or `is_awaiting_sync` (its request is parked) it does not, unless it `is_new`. `metadata` is
-    for the selected protocol, or, where none is selected, for its own first one."""
+    """A member.
+
+    `connection_id` is the connection of its last JoinGroup or heartbeat, 0 if it has sent none since the group was
+    loaded. `session_left_ms` is the rest of its session. The session of a member with a parked request
+    (`is_awaiting_join`, `is_awaiting_sync`) does not expire, unless the member `is_new`. `metadata` is for the
+    selected protocol, or for its first protocol if none is selected.
+    """
 
     name: MemberName
     connection_id: int
@@ -48,8 +54,7 @@ class MemberView(Struct, frozen=True, kw_only=True):
 
 
 class PendingMemberView(Struct, frozen=True, kw_only=True):
-    """Who was given a member id `since_ms` ago, over that connection, and has not joined with it; in `left_ms` it
-    is forgotten."""
+    """A client whose member id was assigned `since_ms` ago over `connection_id`; it expires in `left_ms`."""
 
     name: MemberName
     since_ms: int
@@ -58,11 +63,13 @@ class PendingMemberView(Struct, frozen=True, kw_only=True):
 
 
 class RebalanceView(Struct, frozen=True, kw_only=True):
-    """The rebalance that a group is in, or, where it is Stable, the one whose assignment not all have fetched.
+    """The rebalance of a group, or, in a Stable group, the last one while members have not fetched their
+    assignment.
 
-    `trigger` began it, `latest` began the last of `attempts`; `open_ms` is since when. `left_ms` is how long the
-    present phase lasts at most, 0 when nothing ends it by time; `awaited` are those whose doing it is, nobody in an
-    `is_initial` one, which waits for members that may come."""
+    `trigger` started it, `latest` started the last of `attempts`, and it has lasted `open_ms`. The present phase
+    lasts at most `left_ms`, 0 if no timeout ends it. `awaited` are the members that the group waits for; it is
+    empty if `is_initial`, when the group waits for further members to join.
+    """
 
     trigger: Trigger
     latest: Trigger
@@ -76,7 +83,7 @@ class RebalanceView(Struct, frozen=True, kw_only=True):
 
 
 class GroupStatus(NamedTuple):
-    """A group in few words: its type, its state, and how many members it has."""
+    """The type of a group, its state, and its number of members."""
 
     type: GroupType
     state: str
@@ -84,10 +91,13 @@ class GroupStatus(NamedTuple):
 
 
 class GroupView(Struct, frozen=True, kw_only=True):
-    """A group of any type. `state_since_ms` is the wall time at which the state was entered, None when the log did
-    not say; `members` are in the order in which they joined; `pending_offsets` is for how many partitions each
-    producer has offsets in its transaction, by producer id. Of a consumer group `generation_id` is its epoch, and
-    `assignment_epoch` that of its target."""
+    """A group of any type.
+
+    `state_since_ms` is the wall time of the last change of state, None if the log does not have it. `members` are
+    in the order of joining. `pending_offsets` counts the partitions with pending transactional offsets by producer
+    id. For a consumer group `generation_id` is the group epoch and `assignment_epoch` the epoch of its target
+    assignment.
+    """
 
     group_id: str
     type: GroupType

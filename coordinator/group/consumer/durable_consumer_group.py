@@ -1,9 +1,8 @@
-"""The durable state of one consumer group: what the log says of it, and what follows from that.
+"""The durable state of one consumer group, and the state derived from it.
 
 Only `replay` of the store writes it. Members are immutable values: a record replaces one. Derived state
-(subscriptions, owners of partitions, counts, the state of the group) follows at once, live as on load.
-
-Source: Kafka's `ModernGroup`, `ConsumerGroup`, `ConsumerGroupState`.
+(subscriptions, owners of partitions, counts, the state of the group) follows at once, live as on load. Source:
+Kafka's `ModernGroup`, `ConsumerGroup`, `ConsumerGroupState`.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -50,7 +49,7 @@ from protocol.records.group_record_schemas import (
 NO_SUCCESSORS: Final[Mapping[str, str]] = {}
 NO_HOLDERS: Final[Mapping[int, str]] = {}
 FIRST_EPOCH: Final = 1
-"""Of the group and of its target, before anything was written."""
+"""The first epoch of a group and of its target."""
 
 INITIAL_ASSIGNMENT: Final = ConsumerGroupCurrentMemberAssignmentValue(
     member_epoch=0,
@@ -59,17 +58,26 @@ INITIAL_ASSIGNMENT: Final = ConsumerGroupCurrentMemberAssignmentValue(
     assigned_partitions=[],
     partitions_pending_revocation=[],
 )
-"""Where a new member stands."""
+"""The assignment of a new member."""
 
 
 class DurableConsumerGroup:
-    """By record: `epoch` and `metadata_hash` (3), `partition_metadata` (4), `members` (5 and 8), `assignment_epoch`
-    and `assignment_timestamp_ms` (6), `targets` by member (7), `regexes` (16). Derived: `names` counts the members
-    that name a topic, `regex_topics` the resolved expressions that match it; `regex_members` counts the members of
-    an expression, `assignors` those that prefer one, `classic_protocols` those of the classic protocol that
-    support a protocol; `static_members` are member ids by instance id; `holders` says by topic id who has a
-    partition, or has yet to give it up; `stable` counts the stable members by their epoch; `order` and
-    `assignor_order` are those in which Kafka goes through the members and through `assignors`."""
+    """The state of a consumer group.
+
+    From records (type in parentheses): `epoch` and `metadata_hash` (3), `partition_metadata` (4), `members` (5 and
+    8), `assignment_epoch` and `assignment_timestamp_ms` (6), `targets` by member (7), `regexes` (16).
+
+    Derived:
+    - `names` counts the members that subscribe to a topic by name; `regex_topics` counts the resolved expressions
+      that match it.
+    - `regex_members` counts the members of an expression.
+    - `assignors` counts the members that prefer an assignor.
+    - `classic_protocols` counts the members of the classic protocol that support a protocol.
+    - `static_members` are member ids by instance id.
+    - `holders` has the member that owns a partition or must still revoke it, by topic id.
+    - `stable` counts the stable members by their epoch.
+    - `order` and `assignor_order` are the orders in which Kafka iterates over the members and over `assignors`.
+    """
 
     __slots__ = (
         "assignment_epoch",
@@ -125,7 +133,7 @@ class DurableConsumerGroup:
 
     @property
     def is_blank(self) -> bool:
-        """Whether the log says nothing of it."""
+        """Return whether the log has no records of the group."""
         return not (
             self.has_epoch
             or self.has_assignment_epoch
@@ -136,43 +144,43 @@ class DurableConsumerGroup:
         )
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member names a topic, or an expression was found to match it."""
+        """Return whether a member subscribes to the topic by name or by a resolved expression."""
         return topic in self.names or topic in self.regex_topics
 
     def subscribed_topics(self) -> set[str]:
-        """The names of all such topics, whether they exist or not."""
+        """Return the names of all subscribed topics, including topics that do not exist."""
         return {*self.names, *self.regex_topics}
 
     def find_member_topics(self, member_id: str) -> frozenset[str]:
-        """Return the topics that a member names; none for an unknown member."""
+        """Return the topics that a member subscribes to by name; empty for an unknown member."""
         member = self.members.get(member_id)
         return frozenset() if member is None else member.subscribed_topic_names
 
     def find_regex_topics(self, regex: str) -> frozenset[str]:
-        """Return the topics that an expression was found to match; none for one that was not resolved."""
+        """Return the topics that an expression matches; empty for an unresolved expression."""
         resolved = self.regexes.get(regex)
         return frozenset() if resolved is None else resolved.topics
 
     def find_holders(self, topic_id: bytes) -> Mapping[int, str]:
-        """Return the member that has a partition of a topic, or has yet to give it up, by partition."""
+        """Return the members that own partitions of a topic or must still revoke them, by partition."""
         return self.holders.get(topic_id, NO_HOLDERS)
 
     def find_static_member(self, instance_id: str) -> ConsumerMember | None:
-        """The static member of an instance id; None where there is none."""
+        """Return the static member of an instance id, None if there is none."""
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
     def find_target(self, member_id: str) -> TargetPartitions:
-        """What a member is to have."""
+        """Return the target assignment of a member."""
         return self.targets.get(member_id, NO_TARGET)
 
     @property
     def is_reconciled(self) -> bool:
-        """Whether every member has what the target gives it."""
+        """Return whether every member has reached its target."""
         return self.stable.get(self.assignment_epoch, 0) == len(self.members)
 
     def __len__(self) -> int:
-        """The number of keys that have a value."""
+        """Return the number of keys that have a value."""
         return (
             self.has_epoch
             + self.has_assignment_epoch
@@ -185,7 +193,7 @@ class DurableConsumerGroup:
         )
 
     def facts(self) -> Iterator[Fact]:
-        """Records that make it of nothing, members in their order."""
+        """Yield records that restore the group from an empty state, members in their order."""
         group_id = self.group_id
         if self.has_epoch:
             yield epoch_record(group_id, self.epoch, self.metadata_hash)
@@ -204,7 +212,9 @@ class DurableConsumerGroup:
             yield assignment_epoch_record(group_id, self.assignment_epoch, self.assignment_timestamp_ms)
 
     def tombstones(self, successors: Mapping[str, str] = NO_SUCCESSORS) -> Iterator[Fact]:
-        """The records of its end, in Kafka's order. In: by member id, the id of whoever has taken its place."""
+        """Yield the tombstones of the group, in Kafka's order. `successors` has replacing member ids by replaced
+        member id.
+        """
         group_id = self.group_id
         member_ids = [successors.get(member_id, member_id) for member_id in self.order]
         for member_id in member_ids:
@@ -224,19 +234,19 @@ class DurableConsumerGroup:
     # Replay of records
 
     def put_epoch(self, value: ConsumerGroupMetadataValue | None) -> None:
-        """A record of type 3."""
+        """Apply a record of type 3."""
         self.has_epoch = value is not None
         self.epoch = FIRST_EPOCH if value is None else value.epoch
         self.metadata_hash = 0 if value is None else value.metadata_hash
 
     def put_assignment_epoch(self, value: ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
-        """A record of type 6."""
+        """Apply a record of type 6."""
         self.has_assignment_epoch = value is not None
         self.assignment_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
         self.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp
 
     def put_metadata(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
-        """A record of type 5."""
+        """Apply a record of type 5."""
         member = self.members.get(member_id)
         if value is not None:
             if member is None:
@@ -259,7 +269,7 @@ class DurableConsumerGroup:
                 self._put_member(member, bare)
 
     def put_current(self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None) -> None:
-        """A record of type 8."""
+        """Apply a record of type 8."""
         member = self.members.get(member_id)
         if value is not None:
             if member is None:
@@ -274,14 +284,14 @@ class DurableConsumerGroup:
                 self._put_member(member, with_current(member, INITIAL_ASSIGNMENT))
 
     def put_target(self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None) -> None:
-        """A record of type 7."""
+        """Apply a record of type 7."""
         if value is None:
             self.targets.pop(member_id, None)
         else:
             self.targets[member_id] = read_target(value)
 
     def put_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
-        """A record of type 16."""
+        """Apply a record of type 16."""
         old = self.regexes.pop(regex, None) if value is None else self.regexes.get(regex)
         if old is not None:
             add_to_counts(self.regex_topics, old.topics, -1)
@@ -354,8 +364,9 @@ class DurableConsumerGroup:
                     del self.holders[topic_id]
 
     def copy(self) -> "DurableConsumerGroup":
-        """What it says now, which later records do not change. What is derived is left out: nobody looks at it in a
-        copy, which is there to be written down."""
+        """Return a copy that later records do not change. Copies serve to write the group and therefore omit
+        derived state.
+        """
         copied = DurableConsumerGroup(self.group_id)
         copied.has_epoch, copied.has_assignment_epoch = self.has_epoch, self.has_assignment_epoch
         copied.epoch, copied.metadata_hash = self.epoch, self.metadata_hash
@@ -370,20 +381,20 @@ class DurableConsumerGroup:
 
 
 class ConsumerGroupState(Enum):
-    """A state; its value is the name that ListGroups and ConsumerGroupDescribe give it."""
+    """The state of a consumer group. The value is its name in ListGroups and ConsumerGroupDescribe."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
-    """Its epoch is ahead of its target's."""
+    """The group epoch is ahead of the target's epoch."""
     RECONCILING = "Reconciling"
-    """Members are on their way to the target."""
+    """Members are moving to the target."""
     STABLE = "Stable"
     DEAD = "Dead"
-    """Coordinated elsewhere, or removed; nobody is told."""
+    """Moved to another coordinator, or removed; no response shows this state."""
 
 
 def compute_group_state(group: DurableConsumerGroup) -> ConsumerGroupState:
-    """The state of a group that is served."""
+    """Return the state of an active group."""
     if not group.members:
         return ConsumerGroupState.EMPTY
     if group.epoch > group.assignment_epoch:
@@ -395,7 +406,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def add_to_counts(counts: dict[K, int], keys: Iterable[K], change: int) -> None:
-    """Add 1 or -1 for each key; what comes to 0 is not there."""
+    """Add `change` (1 or -1) to the count of each key; remove keys that reach 0."""
     for key in keys:
         total = counts.get(key, 0) + change
         assert total >= 0, key

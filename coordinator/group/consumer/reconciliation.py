@@ -1,7 +1,8 @@
-"""The next step of a member to its target: what it gives up first, what it may have then.
+"""The next step of a member towards its target: it first revokes partitions, then gets new ones.
 
-Nobody waits for others here. A member that has to give partitions up keeps its epoch until it says that it did; one
-whose new partitions are still another's has the rest, and asks again. Source: Kafka's `CurrentAssignmentBuilder`.
+No request waits for other members. A member that must revoke partitions keeps its epoch until it acknowledges the
+revocation. A member whose new partitions still have another owner gets the others, and its later heartbeats try
+again. Source: Kafka's `CurrentAssignmentBuilder`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,13 +25,16 @@ from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatReq
 _NO_EPOCHS: Final[Mapping[int, int]] = {}
 
 OwnedPartitions = Sequence[ConsumerGroupHeartbeatRequestTopicPartitions]
-"""What a member says that it has."""
+"""The partitions that a member reports as owned."""
 
 
 class ReconciliationGoal(Struct, frozen=True):
-    """Where a member is to go. `is_subscribed` takes a topic id: whether the member reads it now; `find_holders`
-    takes a topic id: the member by partition that has it, or has yet to give it up; `reads_any` is whether it
-    subscribes to any topic at all, be it there or not."""
+    """The goal of a member.
+
+    `is_subscribed` takes a topic id and returns whether the member subscribes to it now. `find_holders` takes a
+    topic id and returns the members that own partitions or must still revoke them, by partition. `reads_any`: the
+    member subscribes to at least one topic, existing or not.
+    """
 
     epoch: int
     target: TargetPartitions
@@ -43,9 +47,14 @@ class ReconciliationGoal(Struct, frozen=True):
 def reconcile_member(
     member: ConsumerMember, goal: ReconciliationGoal, owned: OwnedPartitions | None
 ) -> ConsumerMember:
-    """The member after its next step; itself where there is none. In: what it says that it has, None where it
-    does not say. Raises GroupApiError: FENCED_MEMBER_EPOCH for one whose state is not known and that does not
-    begin anew."""
+    """Return the member after its next step; the same object if nothing changes.
+
+    Args:
+        owned: the partitions that the member reports, None if it reports none.
+
+    Raises:
+        GroupApiError: FENCED_MEMBER_EPOCH for a member in an unknown state that does not rejoin.
+    """
     if member.state is MemberState.STABLE:
         if member.member_epoch != goal.epoch:
             return _compute_next_step(member, member.member_epoch, goal, owned)
@@ -68,7 +77,7 @@ def reconcile_member(
 
 
 def owns_any(owned: OwnedPartitions | None, partitions: AssignedPartitions) -> bool:
-    """Whether a member has any of these; one that does not say may."""
+    """Return whether a member may own any of `partitions`; True if it does not report its partitions."""
     if owned is None:
         return True
     return any(
@@ -80,7 +89,7 @@ def owns_any(owned: OwnedPartitions | None, partitions: AssignedPartitions) -> b
 
 
 def owns_only(owned: OwnedPartitions | None, partitions: AssignedPartitions) -> bool:
-    """Whether all that a member has is among these; one that does not say may have more."""
+    """Return whether a member owns only `partitions`; False if it does not report its partitions."""
     return owned is not None and all(
         topic.topic_id in partitions
         and all(partition in partitions[topic.topic_id] for partition in topic.partitions)
@@ -131,7 +140,7 @@ def _compute_next_step(
 def _remove_unsubscribed_topics(
     member: ConsumerMember, goal: ReconciliationGoal, owned: OwnedPartitions | None
 ) -> ConsumerMember:
-    """The member without topics that it does not read any more; others it neither gets nor loses."""
+    """Return the member without topics that it no longer subscribes to. Other topics stay unchanged."""
     kept, pending = {}, dict(member.pending)
     for topic_id, of_topic in member.assigned.items():
         if goal.is_subscribed(topic_id):
@@ -152,7 +161,7 @@ def _move_to_epoch(
     assigned: AssignedPartitions,
     pending: AssignedPartitions,
 ) -> ConsumerMember:
-    """The epoch before is the last one that was told, even if it is the same."""
+    """Move the member to an epoch. The previous epoch becomes the last one sent to it, even if both are equal."""
     return replace(
         member,
         member_epoch=epoch,

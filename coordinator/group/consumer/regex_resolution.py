@@ -1,8 +1,7 @@
-"""Regular expressions of members: refused at once when they are none, held against the topics somewhere else.
+"""Regular expressions of members: syntax check in the heartbeat, matching against topics in background work.
 
-What an expression matches is looked up by whoever does the work; the result comes back as an operation of its own.
-Only a heartbeat looks whether that is due. Source: Kafka's GroupMetadataManager, maybeUpdateRegularExpressions and
-handleRegularExpressionsResult, and `TopicRegexResolver`.
+The result of the work comes back as an operation. Only a heartbeat checks whether matching is due. Source: Kafka's
+GroupMetadataManager, maybeUpdateRegularExpressions and handleRegularExpressionsResult, and `TopicRegexResolver`.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -32,17 +31,20 @@ from protocol.error_codes import ErrorCode
 
 REGEX_WORK: Final = "consumer group regular expressions"
 REFRESH_HOLD_MS: Final = 10_000
-"""Between two looks at the topics, whatever happens."""
+"""Minimum interval between two resolutions of a group."""
 NO_VERSION: Final = 0
-"""As the version of the topics in a record. In Kafka it is an offset of the cluster's metadata, which a broker that
-gets the log back compares with its own: it has to look again."""
+"""The topics' version in a record. In Kafka it is a metadata offset. A broker that loads the log compares it with
+its own and so resolves again.
+"""
 
 
 class RegexWork(NamedTuple):
-    """A group's expressions, as work, to be held against all topics of an image; since when (wall). What they match
-    has to fit into `most_bytes` of the log. `asked_by` is the member whose expression is new, None where they are
-    looked at again. `may_describe` tells whether a topic is one of which the sender of the request that this
-    follows from may know, or else it is to be left out; None where everybody may know of all."""
+    """The work of matching a group's expressions against all topics of an image.
+
+    `timestamp_ms` is the wall time of the image. The matches must fit into `most_bytes` of the log. `asked_by` is
+    the member with the new expression, None for a refresh. `may_describe` returns whether the sender of the request
+    may describe a topic; others are left out. None: all topics are visible.
+    """
 
     group_id: str
     regexes: tuple[str, ...]
@@ -55,15 +57,23 @@ class RegexWork(NamedTuple):
 
 @wire_name("MatchesTooMuch")
 class MatchesTooMuch(Exception):
-    """The log would not take what a group's expressions match."""
+    """Raised when the matches of a group's expressions exceed the limit of the log."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(f"the records would be larger than message.max.bytes={most_bytes}")
 
 
 def resolve_regexes(work: RegexWork) -> Generator[None, None, Mapping[str, Sequence[str]]]:
-    """What whoever does the work has to go through, on any thread, in steps that take a second at most; all of them
-    may take hours. Returns topics by expression. Pure. MatchesTooMuch as soon as that is sure."""
+    """Resolve the expressions in steps, on any thread. Pure.
+
+    A step takes a second at most; all of them may take hours.
+
+    Returns:
+        Topic names by expression.
+
+    Raises:
+        MatchesTooMuch: as soon as the limit is certain to be exceeded.
+    """
     from coordinator.group.modern.topic_regex import match_in_steps
 
     found: dict[str, list[str]] = {}
@@ -76,8 +86,9 @@ def resolve_regexes(work: RegexWork) -> Generator[None, None, Mapping[str, Seque
 
 
 class RegexChange(Struct, frozen=True):
-    """What a heartbeat does about its member's expression. `is_changed`: it has another one, or none any more;
-    `is_resolved`: what that comes to is known; `is_new`: nobody had that one."""
+    """The effect of a heartbeat on its member's expression. `is_changed`: the member has a new expression or
+    dropped it. `is_resolved`: the matches of the new one are known. `is_new`: no other member has it.
+    """
 
     is_changed: bool = False
     is_resolved: bool = False
@@ -91,7 +102,11 @@ NO_REGEX_CHANGE: Final = RegexChange()
 def compute_regex_change(
     group: DurableConsumerGroup, old: ConsumerMember, new: ConsumerMember
 ) -> RegexChange:
-    """In: the member before and after. Raises GroupApiError: INVALID_REGULAR_EXPRESSION."""
+    """Compare a member's expression before and after a heartbeat.
+
+    Raises:
+        GroupApiError: INVALID_REGULAR_EXPRESSION.
+    """
     before, after = old.subscribed_topic_regex, new.subscribed_topic_regex
     if before == after:
         return NO_REGEX_CHANGE
@@ -119,9 +134,15 @@ def find_due_resolution(
     change: RegexChange,
     now: Now,
 ) -> RegexWork | None:
-    """The work of holding a group's expressions against the topics, where that is due. It is Kafka's question to
-    the group as it was, whose results count for those that this request gives up, too. In: the member before and
-    after, and what that does."""
+    """Return the work of resolving a group's expressions if it is due, else None.
+
+    As in Kafka, the check uses the group before this request, including the expressions that the request drops.
+
+    Args:
+        old: the member before the request.
+        new: the member after it.
+        change: the effect on its expression.
+    """
     if not change.is_new and not durable.regex_members:
         return None
     group = groups.find_typed_group(ConsumerGroup, durable.group_id)
@@ -153,7 +174,9 @@ def find_due_resolution(
 def start_resolution(
     group: ConsumerGroup, work: RegexWork | None, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Start the resolution of regular expressions, if one is due. In: the context of the request that causes it."""
+    """Start the resolution of regular expressions, if one is due. `context` belongs to the request that causes
+    it.
+    """
     if work is not None:
         work = work._replace(may_describe=context.may_describe)
         group.resolving = work
@@ -161,7 +184,7 @@ def start_resolution(
 
 
 def on_regexes_resolved(groups: ShardGroups, done: WorkDone, builder: OutcomeBuilder) -> None:
-    """Take what the expressions match; those that nobody uses any more are left out. No reply."""
+    """Store the matches of expressions; skip expressions without members. No reply."""
     work: RegexWork = done.work.argument  # type: ignore[assignment]
     group = groups.find_typed_group(ConsumerGroup, work.group_id)
     if group is None or group.resolving is not work:
@@ -190,7 +213,7 @@ def on_regexes_resolved(groups: ShardGroups, done: WorkDone, builder: OutcomeBui
         epoch += 1
         facts.append(epoch_record(group.group_id, epoch, metadata_hash))
     if facts and compute_batch_size(facts) > work.most_bytes:
-        # Kafka could not write it either, and logs that.
+        # Kafka fails to write it too, and logs the failure.
         _on_regexes_unresolved(group, work, str(MatchesTooMuch(work.most_bytes)), builder)
         return
     group.resolved_version, state = work.image.version, group.state_name
@@ -219,7 +242,7 @@ def on_regexes_resolved(groups: ShardGroups, done: WorkDone, builder: OutcomeBui
 def _on_regexes_unresolved(
     group: ConsumerGroup, work: RegexWork, reason: str, builder: OutcomeBuilder
 ) -> None:
-    """What is known of the expressions stays as it is; they are looked at again after the usual time."""
+    """Keep the previous matches; the next resolution follows after the usual interval."""
     group.unresolved_ms = builder.now.wall_ms
     epoch, regexes = group.durable.epoch, len(work.regexes)
     builder.add_event(RegexesUnresolved(group.group_id, epoch, regexes=regexes, reason=reason))

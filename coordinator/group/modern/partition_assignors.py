@@ -21,20 +21,20 @@ from coordinator.group.modern.java_order import (
 )
 
 Partitions: TypeAlias = Mapping[bytes, tuple[int, ...]]
-"""The partitions of a member by topic id. Topics, and those of each topic, are in the order of Kafka's record."""
+"""The partitions of a member by topic id. Topics and partitions keep the order of Kafka's record."""
 
 Assignment: TypeAlias = dict[str, Partitions]
-"""By member id; every member has an entry. That of a member with the same partitions as before is its old one, so
-`!=` tells for whom a record is to be written, and the order of an entry is the order of that record."""
+"""Partitions by member id; every member has an entry. An unchanged entry is the same object as before, so `!=`
+finds the members that need a record. The order of an entry is the order of its record.
+"""
 
 
 class MemberSpec(Struct, frozen=True, kw_only=True):
-    """A member as an assignor sees it. (Kafka's assignors are told its rack too; none of them looks at it.)
+    """The input of an assignor about one member. (Kafka's assignors also get its rack; none of them uses it.)
 
-    `topic_ids`: of the topics it subscribes to that exist, in the order of `java_order.ordered_names` of their
-    names.
-    `subscribed`: to how many names it subscribes, when some of them do not exist: Kafka's sets are that large.
-    `assigned`: its old target as its record has it, order included; nothing for a new member.
+    `topic_ids`: its existing subscribed topics, in the order of `java_order.ordered_names` of their names.
+    `subscribed`: the number of its subscribed names if some do not exist, because Kafka's sets have that size.
+    `assigned`: its previous target in the order of its record; empty for a new member.
     """
 
     member_id: str
@@ -44,16 +44,15 @@ class MemberSpec(Struct, frozen=True, kw_only=True):
     subscribed: int = 0
 
     def count_subscriptions(self) -> int:
-        """How many topics Kafka's set of them has."""
+        """Return the size of Kafka's set of its topics."""
         return max(self.subscribed, len(self.topic_ids))
 
 
 class GroupSpec(Struct, frozen=True, kw_only=True):
-    """A group as an assignor sees it.
+    """The input of an assignor about a group.
 
-    `members`: by member id, in the order of the group's members (`java_order.TimelineOrder`, then who is new in
-    this request). `is_homogeneous`: all of them subscribe to the same topics. `partitions`: how many each topic
-    has, by id.
+    `members`: by member id, in the order of the group (`java_order.TimelineOrder`, then members new in this
+    request). `is_homogeneous`: all members have the same subscription. `partitions`: partition counts by topic id.
     """
 
     members: Mapping[str, MemberSpec]
@@ -61,7 +60,7 @@ class GroupSpec(Struct, frozen=True, kw_only=True):
     partitions: Mapping[bytes, int]
 
     def order_members(self) -> list[MemberSpec]:
-        """The members in the order in which an assignor meets them: that of a HashMap of them."""
+        """Return the members in the order of Kafka's HashMap, in which assignors iterate them."""
         return [self.members[member_id] for member_id in HashOrder(mix_string, keys=self.members)]
 
 
@@ -69,7 +68,7 @@ Assignor: TypeAlias = Callable[[GroupSpec], Assignment]
 
 
 def prefer_old_assignment(member: MemberSpec, partitions: Partitions) -> Partitions:
-    """The old target of a member if it has the same partitions, else the new one."""
+    """Return the old target of a member if it has the same partitions, else the new one."""
     old = member.assigned
     if old is partitions or old.keys() != partitions.keys():
         return partitions
@@ -97,7 +96,7 @@ def assign_range(group: GroupSpec) -> Assignment:
 
 
 def _find_sort_key(member: MemberSpec) -> tuple[bool, bytes]:
-    """Where a member comes in Java's order of strings, which is that of UTF-16 units."""
+    """Return a key that sorts member ids as Java sorts strings, by UTF-16 units."""
     name = member.member_id if member.instance_id is None else member.instance_id
     return member.instance_id is None, name.encode("utf-16-be", "surrogatepass")
 
@@ -118,7 +117,7 @@ def _divide_partitions(
     subscribers: list[MemberSpec],
     assigned: dict[str, dict[bytes, tuple[int, ...]]],
 ) -> None:
-    """Gives each an equal share, the first ones one more as long as there are."""
+    """Assign equal shares to the subscribers; the first ones get the remainder, one partition each."""
     share, more = divmod(partitions, len(subscribers))
     start = 0
     for member in subscribers[:partitions]:
@@ -146,7 +145,7 @@ def _order_topics(
 
 
 def assign_uniformly(group: GroupSpec) -> Assignment:
-    """Assign partitions so that members have equally many, and keep what they have. Racks are not looked at."""
+    """Assign equal numbers of partitions to members, and keep owned ones. Ignores racks."""
     if not any(member.topic_ids for member in group.members.values()):
         return {member_id: prefer_old_assignment(member, {}) for member_id, member in group.members.items()}
     assigned = assign_homogeneous(group) if group.is_homogeneous else assign_heterogeneous(group)
@@ -157,9 +156,9 @@ def assign_uniformly(group: GroupSpec) -> Assignment:
 
 
 class MutableAssignment:
-    """What a member has. Until the first change it is the old target; Kafka copies that then.
-
-    Source: Kafka's `AssignorHelpers.deepCopyAssignment`; an `Assignment` that was read from a record.
+    """The partitions of a member under assignment. Before the first change it is the old target, which is then
+    copied, as in Kafka. Source: Kafka's `AssignorHelpers.deepCopyAssignment`; an `Assignment` that was read from a
+    record.
     """
 
     __slots__ = ("_changed", "_old", "_order")
@@ -170,12 +169,12 @@ class MutableAssignment:
         self._changed: dict[bytes, HashOrder[int]] = {}
 
     def iterate_topics(self) -> Iterator[tuple[bytes, tuple[int, ...]]]:
-        """The old target, in the order of Kafka's map of it and of its sets."""
+        """Iterate over the old target in the order of Kafka's map and sets."""
         for topic_id in _order_old_topics(self._old):
             yield topic_id, self._old[topic_id]
 
     def add_partition(self, topic_id: bytes, partition: int, room: int) -> None:
-        """Gives it a partition. `room`: the capacity of the set, when it is the first of this topic."""
+        """Add a partition. `room` is the capacity of the set if the partition is the first of its topic."""
         order = self._copy()
         partitions = self._find_mutable_partitions(topic_id)
         order.insert_first(topic_id)
@@ -184,7 +183,7 @@ class MutableAssignment:
         partitions.insert(partition)
 
     def remove_partition(self, topic_id: bytes, partition: int) -> None:
-        """Takes a partition from it, and with the last one the topic."""
+        """Remove a partition, and the topic with its last partition."""
         order = self._copy()
         partitions = self._find_mutable_partitions(topic_id)
         if partitions is not None:
@@ -194,12 +193,12 @@ class MutableAssignment:
                 del self._changed[topic_id]
 
     def drop_topic(self, topic_id: bytes) -> None:
-        """Takes all partitions of a topic from it."""
+        """Remove all partitions of a topic."""
         self._copy().remove(topic_id)
         self._changed.pop(topic_id, None)
 
     def build(self) -> Partitions:
-        """What it has now; the old target itself when nothing was changed."""
+        """Return the current partitions; the same object as the old target if unchanged."""
         if self._order is None:
             return self._old
         return {topic_id: self._order_partitions(topic_id) for topic_id in self._order}
@@ -210,7 +209,7 @@ class MutableAssignment:
         return self._order
 
     def _find_mutable_partitions(self, topic_id: bytes) -> HashOrder[int] | None:
-        """The set of a topic as one that can be changed; None when the member has none of it."""
+        """Return a mutable set of the topic's partitions, None if the member has none."""
         found = self._changed.get(topic_id)
         if found is None and self._order is not None and topic_id in self._order:
             old = ordered_partitions(self._old[topic_id])
@@ -230,8 +229,11 @@ FreePartitions: TypeAlias = deque[tuple[bytes, int]]
 
 
 def assign_homogeneous(group: GroupSpec) -> dict[str, Partitions]:
-    """What each member gets: all of them as much, some of them one more. Those that have too much give it up, in
-    the order of members; those that have too little get what is free, in the same order."""
+    """Compute the targets of members with equal subscriptions.
+
+    All members get the same number of partitions, give or take one. Members above their quota give partitions up in
+    the order of members; members below it get the free ones in the same order.
+    """
     members = group.order_members()
     topic_ids = _order_subscribed_topics(members[0])
     share, extras = divmod(sum(group.partitions[topic_id] for topic_id in topic_ids), len(members))
@@ -242,7 +244,7 @@ def assign_homogeneous(group: GroupSpec) -> dict[str, Partitions]:
         target = targets[member.member_id] = MutableAssignment(member.assigned)
         extra = extras > 0
         lacking = _keep_quota(target, share + extra, topic_ids, free)
-        # Later members may already have one more: they are left the extras, as long as there are enough members.
+        # Later members may already have one more: they keep the extras as long as there are enough members.
         if lacking and extra and len(members) - index > extras:
             lacking, extra = lacking - 1, False
         extras -= extra
@@ -260,7 +262,7 @@ def _order_subscribed_topics(member: MemberSpec) -> HashOrder[bytes]:
 
 
 def _find_free_partitions(group: GroupSpec, topic_ids: HashOrder[bytes]) -> FreePartitions:
-    """What is in nobody's old target, by topic and number."""
+    """Return the partitions that are in no old target, by topic id."""
     taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in topic_ids}
     for member in group.members.values():
         for topic_id, partitions in member.assigned.items():
@@ -277,8 +279,11 @@ def _find_free_partitions(group: GroupSpec, topic_ids: HashOrder[bytes]) -> Free
 def _keep_quota(
     target: MutableAssignment, quota: int, topic_ids: HashOrder[bytes], free: FreePartitions
 ) -> int:
-    """Leaves a member of its old target what fits into its quota; the rest is free, behind what was. How many the
-    quota lacks then."""
+    """Keep the partitions of a member's old target up to its quota and append the rest to `free`.
+
+    Returns:
+        The number of partitions that the member lacks to its quota.
+    """
     for topic_id, partitions in target.iterate_topics():
         if topic_id not in topic_ids:
             target.drop_topic(topic_id)
@@ -297,8 +302,9 @@ _MAX_ROUNDS: Final = 16
 
 
 def assign_heterogeneous(group: GroupSpec) -> dict[str, Partitions]:
-    """What each member gets: what it has stays where it can, the rest goes to whoever has least, then partitions
-    move from those that have most."""
+    """Compute the targets of members with different subscriptions: keep old targets where possible, assign free
+    partitions to the least loaded member, then move partitions from the most loaded members.
+    """
     balancing = _HeterogeneousBalancer(group)
     balancing.keep_old_targets()
     balancing.assign_unowned()
@@ -321,7 +327,7 @@ class _HeterogeneousBalancer:
         self._targets = [MutableAssignment(member.assigned) for member in self._members]
 
     def keep_old_targets(self) -> None:
-        """Members keep what they have of topics to which they still subscribe."""
+        """Keep the partitions of old targets in topics that the member still subscribes to."""
         for number, member in enumerate(self._members):
             subscribed = frozenset(member.topic_ids)
             for topic_id, partitions in member.assigned.items():
@@ -334,7 +340,7 @@ class _HeterogeneousBalancer:
                     owners[partition] = number
 
     def assign_unowned(self) -> None:
-        """Gives what nobody has to the subscribers that have least, topic by topic."""
+        """Assign the partitions without an owner to the least loaded subscribers, topic by topic."""
         unowned = {
             topic_id: [partition for partition, owner in enumerate(owners) if owner == NO_OWNER]
             for topic_id, owners in self._owners.items()
@@ -347,7 +353,7 @@ class _HeterogeneousBalancer:
                 self._move_partition(topic_id, partition, ranges.next_least_loaded())
 
     def balance_load(self) -> None:
-        """Moves partitions, topic by topic, until no topic has any to move, or for so many rounds."""
+        """Move partitions, topic by topic, until no topic changes or the limit of rounds is reached."""
         topics = self._busiest_first(
             topic_id for topic_id, subscribers in self._subscribers.items() if len(subscribers) > 1
         )
@@ -359,14 +365,14 @@ class _HeterogeneousBalancer:
                     return
 
     def result(self) -> dict[str, Partitions]:
-        """What each member has now, by its id."""
+        """Return the partitions by member id."""
         return {
             member.member_id: target.build()
             for member, target in zip(self._members, self._targets, strict=True)
         }
 
     def _busiest_first(self, topic_ids: Iterable[bytes]) -> list[bytes]:
-        """Topics by how many partitions a subscriber gets, the most first; then by subscribers, then by id."""
+        """Sort topics by partitions for each subscriber (most first), then by number of subscribers, then by id."""
 
         def sort_key(topic_id: bytes) -> tuple[float, int, int, int]:
             subscribers = len(self._subscribers[topic_id])
@@ -376,7 +382,7 @@ class _HeterogeneousBalancer:
         return sorted(topic_ids, key=sort_key)
 
     def _balance_topic(self, topic_id: bytes) -> bool:
-        """Moves partitions from the subscribers that have most to those that have least. Whether any moved."""
+        """Move partitions of a topic from the most to the least loaded subscribers; return whether any moved."""
         subscribers = self._subscribers[topic_id]
         loads = [self._sizes[number] for number in subscribers]
         if max(loads) - min(loads) <= 1:
@@ -413,12 +419,16 @@ class _HeterogeneousBalancer:
 
 
 class LoadRanges:
-    """Members sorted by how many partitions they have, and two ranges of them: at the lower end those that share
-    the smallest load, at the upper end those that share the largest. Each member of a range gets (or gives) one,
-    then the load of the range is one more (or less), and the members that have just that many join it.
+    """Members sorted by load, with a range at each end: the members with the smallest load and those with the
+    largest.
 
-    In: how many partitions each member has, by its number; the numbers of the members, one at least. Loads are
-    read as they are when a range reaches a member: up to then nothing of this topic was moved to it or from it.
+    Each member of a range gets (or gives) one partition. Then the load of the range is one more (or less), and
+    members with exactly that load join it. Loads are read when a range reaches a member: before that, no partition
+    of this topic has moved to or from it.
+
+    Args:
+        sizes: numbers of partitions by member number.
+        members: member numbers, at least one.
     """
 
     __slots__ = (
@@ -443,7 +453,7 @@ class LoadRanges:
         self._most_load = sizes[self._members[-1]] + 1
 
     def next_least_loaded(self) -> int:
-        """The number of the member that is to get the next partition."""
+        """Return the number of the member that gets the next partition."""
         if self._next_least >= self._least_end:
             self._least_load += 1
             while self._least_end < len(self._members) and self._load_at(self._least_end) == self._least_load:
@@ -453,7 +463,7 @@ class LoadRanges:
         return self._members[self._next_least - 1]
 
     def next_most_loaded(self) -> int | None:
-        """The number of the member that is to give the next partition; None: all are passed over."""
+        """Return the number of the member that gives the next partition; None if all are passed over."""
         if self._next_most < self._most_start:
             if self._most_end <= self._most_start and self._most_start > 0:
                 self._most_load = self._load_at(self._most_start - 1)
@@ -468,14 +478,14 @@ class LoadRanges:
         return self._members[self._next_most + 1]
 
     def pass_over_most_loaded(self) -> None:
-        """The member that came last has none to give: it leaves the range."""
+        """Remove the last returned member from its range: it has no partition to give."""
         last, members = self._most_end - 1, self._members
         here = self._next_most + 1
         members[here], members[last] = members[last], members[here]
         self._most_end = last
 
     def are_even(self) -> bool:
-        """Whether the loads of both ranges differ by one at most."""
+        """Return whether the loads of both ranges differ by at most one."""
         return self._most_load - self._least_load <= 1
 
     def _load_at(self, place: int) -> int:
@@ -485,4 +495,4 @@ class LoadRanges:
 ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(
     {"uniform": assign_uniformly, "range": assign_range}
 )
-"""In the order of Kafka's `group.consumer.assignors`, whose first is the default."""
+"""In the order of Kafka's `group.consumer.assignors`; the first one is the default."""

@@ -44,22 +44,22 @@ _UNICODE_CLASSES: Final = frozenset(
     Tai_Viet   Tamil Telugu Thaana Thai Tibetan Tifinagh Ugaritic Vai Yi Z Zl Zp Zs
     """.split()  # noqa: SIM905 - a list of names reads better so
 )
-"""Categories and scripts that RE2/J knows; RE2 knows younger scripts, too."""
+"""Categories and scripts of RE2/J. RE2 also knows newer scripts."""
 
 MAX_CHARACTERS: Final = 16 * 1024
-"""Of an expression."""
+"""Limit for one expression."""
 MAX_COSTS: Final = 2000
-"""Repetitions and classes of an expression."""
+"""Limit of repetitions and classes in one expression."""
 MAX_UNICODE_CLASSES: Final = 100
 EXPRESSION_MEMORY_BYTES: Final = 1024 * 1024
-"""Of one compiled expression: ten thousand instructions."""
+"""Limit for one compiled expression: ten thousand instructions."""
 TOO_LARGE: Final = "expression is too large"
-"""Our own word for what has no bound in Kafka."""
+"""Our own message: Kafka has no limit."""
 MISSING_BRACKET: Final = "missing closing ]"
 MISSING_PARENTHESIS: Final = "missing closing )"
 SET_MEMORY_BYTES: Final = 16 * 1024 * 1024
 EXPRESSIONS_PER_SET: Final = 100
-"""Together they take hardly longer for a name than one."""
+"""A set of them takes hardly longer for a name than one expression."""
 _EVERY_NAME: Final = b"(?s).*"
 
 _RE2J_MESSAGES: Final = {
@@ -72,17 +72,17 @@ _RE2J_MESSAGES: Final = {
     "bad repetition operator": "invalid nested repetition operator",
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
-    "invalid UTF-8": "invalid escape sequence",  # of \\x{ at the end
+    "invalid UTF-8": "invalid escape sequence",  # from \\x{ at the end
     "pattern too large - compile failed": TOO_LARGE,
 }
-"""RE2/J's words for RE2's, where they differ."""
+"""RE2/J's messages for RE2's, where they differ."""
 
 
 def find_pattern_error(pattern: str) -> str | None:
-    """What is wrong with an expression, in the words of RE2/J; None when it is one.
+    """Return the error of an expression in RE2/J's words, None if the expression is valid.
 
-    What is refused here alone: what is too large, and repetitions within each other that come to more than a
-    thousand, which RE2/J takes until there is no memory left.
+    Two errors are ours: an expression over the limits, and nested repetitions with a product over a thousand, which
+    RE2/J accepts until it runs out of memory.
     """
     if len(pattern) > MAX_CHARACTERS:
         return TOO_LARGE
@@ -96,8 +96,10 @@ def find_pattern_error(pattern: str) -> str | None:
 
 
 def match_names(patterns: Collection[str], names: Collection[str]) -> dict[str, list[str]]:
-    """The names that each expression matches from their begin to their end, sorted. What is no expression matches
-    nothing. It may take long, on any thread, and keeps nothing when it is done."""
+    """Return the names that each expression matches completely, sorted.
+
+    An invalid expression matches nothing. The call may take long, on any thread, and keeps no memory afterwards.
+    """
     found: dict[str, list[str]] = {}
     for _ in match_in_steps(patterns, names, found):
         pass
@@ -127,7 +129,7 @@ def match_in_steps(
         pattern_set = _compile_set(texts)
         for name, text in zip(ordered, encoded, strict=True):
             matched = [] if pattern_set is None else pattern_set.Match(text)
-            if not matched:  # not even what matches every name: there is too little memory for so many
+            if not matched:  # not even the match-all expression matched: out of memory
                 matched = _match_one_by_one(texts, text)
             for index in matched:
                 if index < len(batch):
@@ -138,7 +140,7 @@ def match_in_steps(
 
 
 def _compile_set(expressions: Sequence[bytes]) -> re2.Set | None:
-    """These, and after them one that matches every name; None where they are too large together."""
+    """Compile the expressions and a final match-all expression; return None if they are too large together."""
     pattern_set = re2.Set.FullMatchSet(_build_options(SET_MEMORY_BYTES))
     try:
         for expression in (*expressions, _EVERY_NAME):
@@ -166,7 +168,7 @@ def _find_re2_error(pattern: str) -> str | None:
         message = (text.decode(errors="replace") if isinstance(text, bytes) else str(text)).partition(": ")[0]
         return _RE2J_MESSAGES.get(message, message)
     finally:
-        re2.purge()  # the binding would keep a hundred of them
+        re2.purge()  # the binding would cache a hundred of them
     return None
 
 
@@ -179,8 +181,9 @@ def _build_options(memory_bytes: int) -> re2.Options:
 
 
 class Re2Pattern(Struct):
-    """What RE2 is asked: the whole expression; or, where `error` says what RE2/J finds wrong, what is before
-    that. `costs` counts repetitions and classes, `unicode_classes` those classes that have hundreds of ranges."""
+    """An expression translated for RE2, up to the place of `error`, the error that RE2/J would report. `costs`
+    counts repetitions and classes; `unicode_classes` counts the classes with hundreds of ranges.
+    """
 
     text: str
     error: str | None = None
@@ -189,16 +192,16 @@ class Re2Pattern(Struct):
 
 
 def translate_pattern(pattern: str) -> Re2Pattern:
-    """What to ask RE2 about an expression."""
+    """Translate an expression from RE2/J to RE2."""
     return _PatternTranslator(pattern).translate()
 
 
 class _InvalidPatternError(Exception):
-    """RE2/J refuses the expression from here on."""
+    """Raised at the place where RE2/J rejects the expression."""
 
 
 def _check_counts(counts: re.Match[str]) -> None:
-    """RE2/J looks at the counts of a repetition before it looks at what is repeated."""
+    """Check the counts of a repetition, as RE2/J does before it checks the repeated expression."""
     least, most = counts[1], counts[3] or counts[1]
     if (
         max(len(least), len(most)) > len(str(_MAX_REPETITIONS))
@@ -208,8 +211,9 @@ def _check_counts(counts: re.Match[str]) -> None:
 
 
 class _PatternTranslator(Struct):
-    """A walk over the tokens of `pattern`, which is at `position`; `pieces` has what RE2 is to see of those
-    before."""
+    """A walk over the tokens of `pattern`, now at `position`. `pieces` has the translation of the tokens before
+    it.
+    """
 
     pattern: str
     position: int = 0
@@ -229,7 +233,14 @@ class _PatternTranslator(Struct):
         return Re2Pattern("".join(self.pieces), refused, self.costs, self.unicode_classes)
 
     def _translate_token(self, is_after_brace: bool) -> bool:
-        """Take the next token. In: whether a brace that stands for itself is before it. Whether this is one."""
+        """Translate the next token.
+
+        Args:
+            is_after_brace: the previous token is a literal brace.
+
+        Returns:
+            Whether this token is a literal brace.
+        """
         match self.pattern[self.position]:
             case "\\":
                 self._translate_escape()
@@ -257,7 +268,7 @@ class _PatternTranslator(Struct):
     def _translate_repetition(self, end: int, is_after_brace: bool) -> None:
         self.costs += 1
         self._copy_until(end)
-        if is_after_brace:  # a brace is taken for a repetition even where it stands for itself
+        if is_after_brace:  # a brace counts as a repetition even where it is a literal
             raise _InvalidPatternError(NESTED_REPETITION)
 
     def _translate_parenthesis(self) -> None:
@@ -276,7 +287,7 @@ class _PatternTranslator(Struct):
 
     def _translate_escape(self) -> None:
         match self.pattern[self.position + 1 : self.position + 2]:
-            case "C":  # any byte: there are no bytes in Java's strings
+            case "C":  # any byte: Java's strings have no bytes
                 raise _InvalidPatternError(INVALID_ESCAPE)
             case "Q":
                 end = self.pattern.find("\\E", self.position + 2)
@@ -285,7 +296,7 @@ class _PatternTranslator(Struct):
                 self._translate_class_escape()
 
     def _translate_class_escape(self) -> None:
-        """An escape that may also be in a class."""
+        """Translate an escape that is also legal in a class."""
         letter = self.pattern[self.position + 1 : self.position + 2]
         is_braced = self.pattern[self.position + 2 : self.position + 3] == "{"
         end = self.position + 2
@@ -299,14 +310,12 @@ class _PatternTranslator(Struct):
             name = self.pattern[self.position + 2 : end].strip("{}").removeprefix("^")
             if name not in _UNICODE_CLASSES:
                 raise _InvalidPatternError(INVALID_RANGE)
-        if (
-            letter and not letter.isascii()
-        ):  # such a character means itself, which RE2 takes without the backslash
+        if letter and not letter.isascii():  # an escaped literal, which RE2 takes without the backslash
             self.position += 1
         self._copy_until(end)
 
     def _translate_class(self) -> None:
-        """A class, up to its end."""
+        """Translate a class up to its end."""
         self.costs += 1
         self._copy_until(self.position + (2 if self.pattern.startswith("^", self.position + 1) else 1))
         is_first = True

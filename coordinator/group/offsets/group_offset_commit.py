@@ -73,18 +73,18 @@ TXN_OFFSET_COMMIT_TYPES: Final = CommitResponseTypes(
     TxnOffsetCommitResponse, TxnOffsetCommitResponseTopic, TxnOffsetCommitResponsePartition
 )
 RECORD_BYTES_MAX: Final = 100
-"""More than a record has besides its texts: 10 bytes in its key, 51 in its value, 32 around them."""
+"""Upper bound of a record without its texts: 10 bytes in its key, 51 in its value, 32 around them."""
 BATCH_BYTES_MAX: Final = 100
-"""More than a batch has besides its records."""
+"""Upper bound of a batch without its records."""
 RECORD_BYTES_MIN: Final = 40
-"""What a record has at least: 10 bytes in its key, 24 in its value, 7 around them, and its texts."""
+"""Lower bound of a record without its texts: 10 bytes in its key, 24 in its value, 7 around them."""
 TOPIC_ID_BYTES: Final = 18
-"""What the value of a record with a topic id has besides, at least."""
+"""Lower bound of the additional bytes in the value of a record with a topic id."""
 UTF_8_BYTES_MAX: Final = 4
 TOPIC_NAME_MAX: Final = 249
-"""Characters in the name of a topic; the broker has looked up every topic of a commit."""
+"""Characters of a topic name; the broker has looked up every topic of a commit."""
 COMMIT_BYTES_MAX: Final = BATCH_BYTES_MAX + RECORD_BYTES_MAX + UTF_8_BYTES_MAX * TOPIC_NAME_MAX
-"""More than a batch of one record has besides the group's name and the metadata."""
+"""Upper bound of a batch of one record without the group id and the metadata."""
 MAX_REPORTED_REFUSED_OFFSETS: Final = 10
 
 MAX_REPORTED_SKIPPED_OFFSETS: Final = 10
@@ -97,7 +97,7 @@ NOT_GIVEN: Final = -1
 NO_LEADER_EPOCH: Final = -1
 
 AdjustOffset: TypeAlias = Callable[[OffsetCommitValue, Any], None]
-"""Takes what would be stored and the partition of the request; makes of it what is."""
+"""Called with the value to store and the partition of the request; adjusts the value in place."""
 
 Offsets = list[tuple[OffsetKey, OffsetCommitValue]]
 
@@ -105,8 +105,9 @@ Offsets = list[tuple[OffsetKey, OffsetCommitValue]]
 def offset_commit(
     groups: ShardGroups, request: OffsetCommitRequest, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Answer an OffsetCommit with an OffsetCommitResponse: an error that concerns the group stands on each
-    of its partitions. Topics come by name, with their id where it is known, and are known to exist."""
+    """Answer an OffsetCommit with an OffsetCommitResponse. An error of the group appears on each of its partitions.
+    Requires topics by name, with their id if known, that exist.
+    """
     group = groups.by_id.get(request.group_id)
     if group is None:
         validation = validate_commit_to_missing_group(
@@ -144,8 +145,9 @@ def offset_commit(
 def _apply_client_times(
     now_ms: int, retention_time_ms: int, value: OffsetCommitValue, partition: OffsetCommitRequestPartition
 ) -> None:
-    """The client chose the time of the commit (v1) or how long it counts (v2 to v4). A value with an expire
-    timestamp has neither leader epoch nor topic id."""
+    """Apply the commit timestamp (v1) or retention time (v2 to v4) from the client. A value with an expire
+    timestamp has neither leader epoch nor topic id.
+    """
     if partition.commit_timestamp != NOT_GIVEN:
         value.commit_timestamp = partition.commit_timestamp
     if retention_time_ms != NOT_GIVEN:
@@ -156,8 +158,9 @@ def _apply_client_times(
 def txn_offset_commit(
     groups: ShardGroups, request: TxnOffsetCommitRequest, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Answer a TxnOffsetCommit with a TxnOffsetCommitResponse: an error that concerns the group stands on each of
-    its partitions. Topics come by name, with their id where it is known, and are known to exist."""
+    """Answer a TxnOffsetCommit with a TxnOffsetCommitResponse. An error of the group appears on each of its
+    partitions. Requires topics by name, with their id if known, that exist.
+    """
     error = check_group_id(request)
     if error is not ErrorCode.NONE:
         refuse_request(None, request, context, error, builder)
@@ -193,8 +196,9 @@ def txn_offset_commit(
 def validate_commit_to_missing_group(
     request: CommitRequest, context: Context, error_since_version: int
 ) -> CommitValidation:
-    """Whether a commit may make its group, which is not there. In: since which version of the request it is told
-    that, if it may not."""
+    """Return whether a commit may create its missing group. From `error_since_version` on, the response has the
+    specific error if it may not.
+    """
     if request.generation_id_or_member_epoch < 0:
         return ACCEPTED
     missing_is_known = context.api_version >= error_since_version
@@ -211,7 +215,9 @@ def refuse_if_invalid(
     validation: CommitValidation,
     builder: OutcomeBuilder,
 ) -> bool:
-    """Whether a commit is refused; then it is answered. In: the group, None if there is none."""
+    """Answer a commit with its error if it is invalid; return whether it was. `group` is None if it does not
+    exist.
+    """
     validate_partition = validation.validate_partition
     assert (validation.error is NONE) == (validate_partition is not None), validation
     error = validation.error
@@ -230,8 +236,9 @@ def refuse_if_invalid(
 def _find_partition_error(
     groups: ShardGroups, request: CommitRequest, validate_partition: ValidatePartition
 ) -> ErrorCode:
-    """Return the first error of a partition, which refuses the whole request, as in Kafka. Partitions with too long
-    metadata are refused by themselves and do not count here."""
+    """Return the first error of a partition, which refuses the whole request, as in Kafka. A partition with too
+    long metadata does not count: only that partition is refused.
+    """
     metadata_max = groups.config.offset_metadata_max_bytes
     for topic in request.topics:
         for partition in topic.partitions:
@@ -243,7 +250,7 @@ def _find_partition_error(
 
 
 def _list_refused_offsets(groups: ShardGroups, request: CommitRequest) -> tuple[RefusedOffset, ...]:
-    """The first of what is not stored, with what is there."""
+    """Return the first refused offsets, with the committed offsets of their partitions."""
     of_group = groups.durable.offsets.find_group_offsets(request.group_id)
     offsets = (
         RefusedOffset(
@@ -265,9 +272,12 @@ def build_offset_records(
     adjust: AdjustOffset | None,
     builder: OutcomeBuilder,
 ) -> tuple[list[Fact], object, int] | None:
-    """Reads a commit that is admitted. Out: what is to be stored, in the form that it needs, the answer, and how
-    many partitions are refused by themselves, because their text is too long. None: the log would not take so much,
-    and the commit is answered."""
+    """Build the records of a valid commit.
+
+    Returns:
+        The records, the response, and the number of partitions that are refused for too long metadata. None if the
+        records exceed the batch limit of the log; the commit is then already answered.
+    """
     limit, requested = groups.config.message_max_bytes, 0
     for topic in request.topics:
         requested += len(topic.partitions)
@@ -317,7 +327,7 @@ def build_offset_records(
 def _count_minimum_records(
     groups: ShardGroups, request: CommitRequest, group_id_length: int
 ) -> tuple[int, int]:
-    """Count the records of a commit; return their number and the bytes that they have at least."""
+    """Count the records of a commit; return their number and their minimum size in bytes."""
     metadata_max = groups.config.offset_metadata_max_bytes
     records = least_bytes = 0
     for topic in request.topics:
@@ -336,8 +346,9 @@ def _count_minimum_records(
 
 
 def _is_too_large(records: list[Fact], limit: int) -> bool:
-    """Whether the log would refuse the batch of these records. Commits are many and large ones rare, so
-    that a bound which is cheap to find comes first."""
+    """Return whether the batch of these records exceeds the limit of the log. Checks a cheap bound first, because
+    commits are many and large ones rare.
+    """
     bound = BATCH_BYTES_MAX
     for record in records:
         key: OffsetCommitKey = record.key
@@ -361,7 +372,7 @@ def _refuse_too_large(
 
 
 def create_simple_group(groups: ShardGroups, group_id: str, builder: OutcomeBuilder) -> Group:
-    """A group that only holds offsets, made for a commit to one that is not there."""
+    """Create a group that only holds offsets, for a commit to a missing group."""
     group_id = intern(group_id)
     groups.create_classic_group(group_id, builder.now.wall_ms)
     builder.add_event(SimpleGroupCreated(group_id))
@@ -376,7 +387,7 @@ def report_metadata_too_long(
     too_long: int,
     builder: OutcomeBuilder,
 ) -> None:
-    """State that so many partitions of a commit came with too long a text."""
+    """Report that the metadata of `too_long` partitions of a commit exceeds the limit."""
     error = ErrorCode.OFFSET_METADATA_TOO_LARGE
     texts = [part.committed_metadata or "" for topic in request.topics for part in topic.partitions]
     longest = max(_utf_16_length(text) for text in texts)
@@ -385,21 +396,25 @@ def report_metadata_too_long(
 
 
 def _is_longer_than(limit: int, metadata: str) -> bool:
-    """Whether a text has more UTF-16 units than allowed: the unit in which Kafka counts, its config's name
-    notwithstanding."""
+    """Return whether metadata has more UTF-16 units than `limit`. Kafka counts these units, although the property
+    is called offset.metadata.max.bytes.
+    """
     return len(metadata) > limit or (2 * len(metadata) > limit and _utf_16_length(metadata) > limit)
 
 
 def _utf_16_length(text: str) -> int:
-    """Count the UTF-16 units of a text, without a loop over its characters: a request has up to 100 MB of them."""
+    """Return the number of UTF-16 units of a text, without a loop over its characters: a request has up to 100 MB
+    of them.
+    """
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def report_mixed_plain_commit(
     groups: ShardGroups, request: OffsetCommitRequest, records: Iterable[Fact], builder: OutcomeBuilder
 ) -> None:
-    """Report a member's plain commit of a partition that has an offset of a transaction, current or pending. In:
-    the records of the commit, which are not written yet."""
+    """Report a member's plain commit of a partition that has a transactional offset, current or pending. `records`
+    are not written yet.
+    """
     group_id, kinds = request.group_id, groups.commit_kinds
     current = kinds.find_transactional(group_id)
     pending = groups.durable.offsets.find_pending_partitions(group_id)
@@ -415,8 +430,9 @@ def report_mixed_plain_commit(
 def report_mixed_transactional_commit(
     groups: ShardGroups, request: CommitRequest, records: Iterable[Fact], builder: OutcomeBuilder
 ) -> None:
-    """Report a transaction's commit of a partition whose offset was committed outside of transactions. In: the
-    records of the commit, which are not written yet."""
+    """Report a transactional commit of a partition whose offset was committed outside of transactions. `records`
+    are not written yet.
+    """
     kinds, offsets = groups.commit_kinds, groups.durable.offsets
     if kinds.is_mixed(request.group_id):
         return
@@ -440,8 +456,9 @@ def _add_mixed_commits_event(
 def end_transaction(
     groups: ShardGroups, request: EndTransaction, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Answer an EndTransaction with NONE, once its marker is durable. An offset is committed unless the record of
-    the one that is there is the later one."""
+    """Answer an EndTransaction with NONE once its marker is durable. A pending offset is committed unless the
+    record of the current offset is later in the log.
+    """
     offsets, producer_id = groups.durable.offsets, request.producer_id
     counts: dict[str, int] = {}
     for group_id, _, _ in offsets.pending.by_producer.get(producer_id, ()):
@@ -468,7 +485,7 @@ def end_transaction(
 
 
 def _list_first_skipped(groups: ShardGroups, skipped: Offsets) -> tuple[SkippedOffset, ...]:
-    """The first of them, with what counts instead."""
+    """Return the first skipped offsets, with the offsets that remain committed."""
     offsets = groups.durable.offsets
     return tuple(
         SkippedOffset(topic, partition, value.offset, current.offset)
