@@ -60,28 +60,30 @@ _MAX_ACL: Final = 500
 
 MAX_DELETED: Final = 10_000
 _NO_ERROR_MESSAGE: Final = ""
-"""Kafka's message where nothing is wrong, but for DeleteAcls."""
+"""Kafka's message of a success, except in DeleteAcls."""
 _DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _NOT_AUTHORIZED: Final = _DENIED.message
 Response = TypeVar("Response")
 RefuseAll: TypeAlias = Callable[[ErrorCode, str], Response]
 """Builds the response that reports an error, with its message, for all ACLs or filters of a request."""
 Allows = Callable[[RequestContext, AclOperation, ResourceType, str], bool]
-"""Whether a client may do something to a resource."""
+"""Returns whether a client may do an operation on a resource."""
 
 
 class AclHandler:
     """Answers DescribeAcls, CreateAcls and DeleteAcls."""
 
     def __init__(self, store: SecurityStore, allows: Allows) -> None:
-        """In: the store of ACLs, and the check whether a client may do something to a resource."""
+        """Create the handler from the store of ACLs, and the check whether a client may do an operation on a
+        resource.
+        """
         self._store = store
         self._allows = allows
         self._lock = asyncio.Lock()
-        """One request after the other looks at all ACLs, and changes them."""
+        """Serializes requests, which read all ACLs and change them."""
 
     async def describe_acls(self, request: DescribeAclsRequest, context: RequestContext, _: Budget) -> object:
-        """Describe the ACLs that a filter picks, by resource."""
+        """Describe the ACLs that match a filter, by resource."""
         if _has_unknown(request.resource_type_filter, request.pattern_type_filter, request):
             return CLOSE_CONNECTION
         if not self._is_authorized(context, AclOperation.DESCRIBE):
@@ -105,7 +107,7 @@ class AclHandler:
             return build_error_response(request, context.api_version, _DENIED, _NOT_AUTHORIZED)
         acls = [_create_binding(each) for each in request.creations]
         if any(map(_has_filter_value, acls)):
-            # Kafka fails where it makes an object of such a one, and with it all that were sent beside it.
+            # Kafka fails when it creates the object of such an ACL, and so fails the whole request.
             return build_error_response(request, context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
         refuse_all = partial(build_error_response, request, context.api_version)
         budget.begin_changes()
@@ -114,7 +116,7 @@ class AclHandler:
     async def delete_acls(
         self, request: DeleteAclsRequest, context: RequestContext, budget: Budget
     ) -> object:
-        """Remove the ACLs that filters pick, all in one write; each filter has a result of its own."""
+        """Remove the ACLs that match filters, all in one write; each filter has a result of its own."""
         if any(
             _has_unknown(each.resource_type_filter, each.pattern_type_filter, each)
             for each in request.filters
@@ -182,14 +184,17 @@ class AclHandler:
         )
 
     async def _change_acls(self, added: AbstractSet[AclBinding], removed: AbstractSet[AclBinding]) -> None:
-        """Change the current ACLs: credentials, and in a cluster ACLs as well, may have changed since
-        the request began. It runs in a task of asyncio, which the timeouts of a cluster need. Raises OSError."""
+        """Change the current ACLs.
+
+        Credentials, and in a cluster ACLs as well, may have changed since the request began. Runs in a task of
+        asyncio, because the timeouts of a cluster need one. Raises OSError.
+        """
         state = self._store.state
         await self._store.change_state(replace(state, acls=(state.acls | added) - removed))
 
 
 def _has_unknown(resource_type: int, pattern_type: int, entry: Any) -> bool:
-    """Whether a request says UNKNOWN itself: Kafka takes it for one that it cannot read."""
+    """Return whether a request contains UNKNOWN itself, which Kafka treats as unreadable."""
     return 0 in (resource_type, pattern_type, entry.operation, entry.permission_type)
 
 
@@ -206,7 +211,7 @@ def _create_binding(creation: AclCreation) -> AclBinding:
 
 
 def _has_filter_value(acl: AclBinding) -> bool:
-    """Whether it has what only a filter can."""
+    """Return whether an ACL has a value that is legal only in filters."""
     return (
         acl.resource_type is ResourceType.ANY
         or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
@@ -255,9 +260,9 @@ def _create_describe_response(acls: Iterable[AclBinding]) -> DescribeAclsRespons
 def _match_filters(
     filters: Sequence[AclFilter], acls: frozenset[AclBinding]
 ) -> list[frozenset[AclBinding]] | None:
-    """What each filter picks; None where that is too much to go at once.
-
-    Kafka does not count an ACL twice that two filters pick, and answers with both."""
+    """Return the matches of each filter; None if they exceed the limit of one deletion. As in Kafka, an ACL that
+    matches two filters counts once and appears in both results.
+    """
     picked: list[frozenset[AclBinding]] = []
     left = MAX_DELETED
     for each in filters:
@@ -291,7 +296,7 @@ def _create_filter_result(acl_filter: AclFilter, acls: frozenset[AclBinding]) ->
 
 
 def log_added_acls(acls: Sequence[AclBinding], requester: str) -> None:
-    """Writes that ACLs were added: a line for each, up to a hundred of a request. In: who did it."""
+    """Log that ACLs were added by `requester`: a line for each, up to a hundred of a request."""
     for acl in acls[:_MAX_LINES]:
         _LOG.info("Added ACL %s, by %s", printable(format_acl(acl), _MAX_ACL), requester)
     if len(acls) > _MAX_LINES:
@@ -299,7 +304,7 @@ def log_added_acls(acls: Sequence[AclBinding], requester: str) -> None:
 
 
 def log_removed_acls(acls: Sequence[AclBinding], requester: str) -> None:
-    """Log that ACLs were removed: a line for each, up to a hundred of a request. In: who did it."""
+    """Log that ACLs were removed by `requester`: a line for each, up to a hundred of a request."""
     for acl in acls[:_MAX_LINES]:
         _LOG.info("Removed ACL %s, by %s", printable(format_acl(acl), _MAX_ACL), requester)
     if len(acls) > _MAX_LINES:
@@ -307,7 +312,7 @@ def log_removed_acls(acls: Sequence[AclBinding], requester: str) -> None:
 
 
 def format_acl(acl: AclBinding) -> str:
-    """An ACL for people: `ALLOW User:alice READ of TOPIC orders (LITERAL) from *`."""
+    """Format an ACL for logs: `ALLOW User:alice READ of TOPIC orders (LITERAL) from *`."""
     return (
         f"{acl.permission.name} {acl.principal} {acl.operation.name} of {acl.resource_type.name} "
         f"{acl.resource_name} ({acl.pattern_type.name}) from {acl.host}"
@@ -315,6 +320,6 @@ def format_acl(acl: AclBinding) -> str:
 
 
 def format_requester(context: RequestContext) -> str:
-    """`User:alice (kafka-acls at 127.0.0.1)`."""
+    """Format the client of a request: `User:alice (kafka-acls at 127.0.0.1)`."""
     name = format_client(printable(context.client.client_id, _MAX_NAME), context.client.host)
     return f"{printable(str(context.client.principal))} ({name})"

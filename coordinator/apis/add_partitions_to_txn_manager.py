@@ -1,5 +1,5 @@
-"""Questions to the coordinators of transactions, asked for whoever is about to write: does this transaction have
-these partitions, or will it take them?
+"""Requests to transaction coordinators, on behalf of a producer or group that is about to write: does this
+transaction have these partitions, or can it add them?
 
 Source: Kafka's `AddPartitionsToTxnManager`, `ReplicaManager.maybeSendPartitionsToTransactionCoordinator` (KIP-890).
 """
@@ -17,12 +17,13 @@ from coordinator.transactions.transaction_requests import AddPartitions, AddPart
 from protocol.error_codes import ErrorCode
 
 _BROKER_LEVEL: Final = 2
-"""Of what brokers ask each other for."""
+"""The `transaction.version` of requests between brokers."""
 
 
 class AddPartitionsToTxnManager:
-    """Asks, and where the transaction before is not ended everywhere yet, asks again: when it is, and every now and
-    then meanwhile."""
+    """Sends the requests. If the previous transaction has not ended in all partitions, it retries at its end, and
+    periodically until then.
+    """
 
     def __init__(
         self,
@@ -32,20 +33,27 @@ class AddPartitionsToTxnManager:
         retry_backoff_ms: int,
         retry_backoff_max_ms: int,
     ) -> None:
-        """In: the instant that the engine takes for that of the request at hand; `add.partitions.to.txn.retry…`."""
+        """Create the manager.
+
+        Args:
+            arrival: the instant that the engine takes for the current request.
+            retry_backoff_ms: from `add.partitions.to.txn.retry.backoff.ms`.
+            retry_backoff_max_ms: from `add.partitions.to.txn.retry.backoff.max.ms`.
+        """
         self._loop = loop
         self._router = router
         self._arrival = arrival
         self._retry_backoff_ms = retry_backoff_ms
         self._retry_backoff_max_ms = retry_backoff_max_ms
         self._retries: dict[str, list[_PendingRequest]] = {}
-        """What is asked again in a moment, by transactional id."""
+        """Requests that wait for their retry, by transactional id."""
 
     def request_partitions(
         self, question: AddOrVerifyRequest, *, retries: bool = True
     ) -> "asyncio.Future[AddOrVerifyResult]":
-        """What the coordinator says to each partition. In: whether CONCURRENT_TRANSACTIONS is asked again for a
-        moment, which a producer wants, and a group does not."""
+        """Request the coordinator's result for each partition. `retries`: retry CONCURRENT_TRANSACTIONS for a short
+        time, for producers but not for groups.
+        """
         give_up_ms = clock.monotonic_ms()
         if retries and question.adds:
             give_up_ms += self._retry_backoff_max_ms
@@ -54,7 +62,7 @@ class AddPartitionsToTxnManager:
         return pending.answer
 
     def on_transaction_ended(self, transactional_id: str) -> None:
-        """A transaction has ended everywhere: whoever waits for that need not wait any longer."""
+        """Retry the requests that wait for the end of this transaction."""
         for pending in self._retries.pop(transactional_id, ()):
             assert pending.timer is not None, transactional_id
             pending.timer.cancel()
@@ -105,7 +113,7 @@ class AddPartitionsToTxnManager:
 
 
 class _PendingRequest:
-    """A question, for as long as it has no answer."""
+    """A request without a result so far."""
 
     __slots__ = ("answer", "give_up_ms", "question", "timer")
 
@@ -116,4 +124,4 @@ class _PendingRequest:
         self.answer = answer
         self.give_up_ms = give_up_ms
         self.timer: asyncio.TimerHandle | None = None
-        """Until it is asked again."""
+        """The timer of the next retry."""

@@ -52,7 +52,13 @@ class GuardedHandler:
         create_helper: CreateAuthHelper,
         tasks: RequestTasks,
     ) -> None:
-        """In: a `Guard` or a `CoroutineGuard`; the handler behind it; the coroutines of requests."""
+        """Create the handler.
+
+        Args:
+            guard: a `Guard` or a `CoroutineGuard`.
+            handler: the guarded handler.
+            tasks: the coroutines of requests.
+        """
         self._guard = guard
         self._handler = handler
         self._create_helper = create_helper
@@ -118,8 +124,9 @@ class GuardedHandler:
         return replace(context, open_reply=open_reply)
 
     def _handle_and_close(self, result: GuardPassed, request: object, context: RequestContext) -> object:
-        """Handle a Produce with acks=0 of which the guard refused a part: the client sees a closed connection
-        instead of an error. Work that has begun to change data runs to its end."""
+        """Handle a Produce with acks=0 with a partly refused request: the client sees a closed connection instead
+        of an error. Work that has begun to change data runs to its end.
+        """
         replies: list[Reply] = []
         response = self._handler(request, context.notify_deferred(replies.append), *result.arguments)
         if not isinstance(response, DeferredResponse):
@@ -130,7 +137,7 @@ class GuardedHandler:
 
 
 class ApiAuthorization:
-    """The authorizer of one server, as its handlers meet it."""
+    """The authorizer of one server in the form that its handlers use."""
 
     def __init__(self, authorizer: Authorizer, catalogue: Catalogue, config: Config) -> None:
         self._authorizer = authorizer
@@ -167,7 +174,7 @@ class ApiAuthorization:
         return RULES[key].create_guard(APIS[key])
 
     def guard_fast_path(self, factory: FastPathFactory) -> FastPathFactory:
-        """What knows a request that comes again just so, as long as it was allowed under the ACLs of now."""
+        """Guard the fast path for repeated requests: it holds as long as the current ACLs do."""
         index = self._authorizer.index
 
         def create_guarded(

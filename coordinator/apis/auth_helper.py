@@ -30,7 +30,7 @@ from protocol.error_response import Entry, build_error_entry, build_error_respon
 _LOG: Final = logging.getLogger("kafka.authorizer.logger")
 
 _DEBUG: Final = logging.DEBUG
-_TOPIC: Final = ResourceType.TOPIC  # a member of an enum is looked up each time that it is named
+_TOPIC: Final = ResourceType.TOPIC  # access to an enumeration member is slow
 
 _RESOURCE_NAMES: Final = {
     ResourceType.TOPIC: "Topic",
@@ -92,11 +92,11 @@ class AuthorizationDenied(Struct, frozen=True):
     """The handler does not see the request."""
 
     response: object
-    """The response, or one of `coordinator.core.response_status`."""
+    """The response, or a value of `coordinator.core.response_status`."""
 
 
 class AuthHelper:
-    """Decides what the client of one request may do."""
+    """Decides which operations the client of one request may do."""
 
     __slots__ = (
         "_audit",
@@ -136,7 +136,9 @@ class AuthHelper:
         logs_denied: bool = True,
         logs_allowed: bool = True,
     ) -> bool:
-        """Whether the client may do something to a resource. In: what of that is for the audit log."""
+        """Return whether the client may do an operation on a resource. The flags select the decisions for the audit
+        log.
+        """
         key = operation, resource_type, name
         decision = self._decisions.get(key)
         if decision is None:
@@ -150,19 +152,23 @@ class AuthHelper:
         return decision.allowed
 
     def allows_on_cluster(self, operation: AclOperation, *, logs_denied: bool = True) -> bool:
-        """Whether the client may do something to the cluster."""
+        """Return whether the client may do an operation on the cluster."""
         return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME, logs_denied=logs_denied)
 
     def allows_on_topic(self, operation: AclOperation, name: str, *, is_silent: bool = False) -> bool:
-        """Whether the client may do something to a topic. In: whether the audit log omits it."""
+        """Return whether the client may do an operation on a topic. `is_silent`: the audit log omits the
+        decision.
+        """
         return self.allows(operation, _TOPIC, name, logs_denied=not is_silent, logs_allowed=not is_silent)
 
     def may_describe(self, name: str) -> bool:
-        """Whether the client may know of a topic that it has not named; only that it may is for the audit log."""
+        """Return whether the client may describe a topic that its request does not name. The audit log omits
+        denials.
+        """
         return self.allows(AclOperation.DESCRIBE, ResourceType.TOPIC, name, logs_denied=False)
 
     def may_write_any_topic(self) -> bool:
-        """Whether there may be a topic that the client may write to."""
+        """Return whether the client may be able to write to some topic."""
         return self._authorizer.may_write_any_topic(self._principal, self._host)
 
     def deny_request(
@@ -178,7 +184,7 @@ class AuthHelper:
         return build_error_entry(entry_class, element, self.api_version, error, message)
 
     def find_authorized_operations(self, resource_type: ResourceType, name: str) -> int:
-        """All that the client may do to a resource, a bit for each operation. Source: KIP-430."""
+        """Return the operations that the client may do on a resource, as a bit set. Source: KIP-430."""
         key = resource_type, name
         bits = self._operations.get(key)
         if bits is None:
@@ -192,8 +198,9 @@ class AuthHelper:
         return bits
 
     def find_cluster_operations(self) -> int:
-        """All that the client may do to the cluster, a bit for each operation; 0 without the right to describe
-        it."""
+        """Return the operations that the client may do on the cluster, as a bit set; 0 without the right to
+        describe it.
+        """
         if not self.allows_on_cluster(AclOperation.DESCRIBE):
             return 0
         return self.find_authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)

@@ -1,4 +1,4 @@
-"""Who waits until records of topics are durable: answers to Produce, and who writes markers."""
+"""The purgatory of Produce responses and of transaction markers: they wait until their records are durable."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -19,13 +19,13 @@ class LogListeners(NamedTuple):
     """The listeners for the progress and the failures of logs."""
 
     on_log_advanced: Callable[[TopicPartition], None]
-    """More of it is durable."""
+    """Called when more of a log is durable."""
     on_log_failed: Callable[[TopicPartition, StorageError], None]
-    """The disk refused."""
+    """Called when a write to the disk failed."""
 
 
 class _DelayedProduce:
-    """An answer to Produce that waits until its records are durable."""
+    """A delayed Produce response, which waits until its records are durable."""
 
     __slots__ = ("logs", "reply", "response")
 
@@ -35,15 +35,16 @@ class _DelayedProduce:
         self.logs = logs
 
     def on_log_settled(self, log: PartitionLog) -> None:
-        """It waits for a log no longer."""
+        """Stop waiting for a log."""
         del self.logs[log]
         if not self.logs:
             self.reply.send(self.response)
 
 
 class ProducePurgatory:
-    """Keeps answers until the records that they promise are durable. All methods belong to the event loop's
-    thread."""
+    """Keeps responses until the records that they confirm are durable. All methods belong to the event loop's
+    thread.
+    """
 
     def __init__(
         self,
@@ -52,19 +53,24 @@ class ProducePurgatory:
         topic_id: Callable[[str], bytes],
         listeners: LogListeners,
     ) -> None:
-        """In: what makes logs durable; the id of a topic by its name, empty for one that is gone."""
+        """Create the purgatory.
+
+        Args:
+            durability: makes logs durable.
+            topic_id: returns the id of a topic by name, empty for a deleted topic.
+        """
         self.on_replication_failed: Callable[[TopicPartition, PartitionLog], None] = lambda *_: None
-        """Told that nobody knows what the engine of a cluster has of a log; set by whoever has such logs."""
+        """Called when the replicated state of a log becomes unknown; set by the owner of replicated logs."""
         self._loop = loop
         self._durability = durability
         self._topic_id = topic_id
         self._listeners = listeners
         self._waiting: dict[PartitionLog, list[_DelayedProduce]] = {}
         self._durability_callbacks: dict[PartitionLog, list[tuple[int, OnDurable]]] = {}
-        """Who, besides, waits until a log is durable up to an offset."""
+        """Other callbacks that wait until a log is durable up to an offset."""
 
     def use_replication(self, replication: DurabilityBackend) -> None:
-        """Some logs are copies of what an engine has from now on."""
+        """Set the backend of the logs that are replicated to the key-value store."""
         self._durability = RoutedDurability(self._durability, replication)
 
     # Waiting
@@ -84,12 +90,12 @@ class ProducePurgatory:
             self._waiting.setdefault(log, []).append(entry)
 
     def call_when_durable(self, log: PartitionLog, end_offset: int, on_durable: OnDurable) -> None:
-        """Has `on_durable` called once a log is durable up to an offset, or is gone for good; or its error is."""
+        """Call `on_durable` once a log is durable up to an offset, deleted, or failed."""
         self._durability_callbacks.setdefault(log, []).append((end_offset, on_durable))
         self.schedule_sync([log])
 
     def schedule_sync(self, logs: Iterable[PartitionLog]) -> None:
-        """Has logs made durable, with what others need that are answered in the same iteration of the loop."""
+        """Schedule the sync of logs; it covers all logs scheduled in the same iteration of the loop."""
         for log in logs:
             self._durability.request_sync(log, self._on_synced)
         self._loop.call_soon(self._durability.start_sync)
@@ -102,19 +108,19 @@ class ProducePurgatory:
 
     @property
     def delayed_count(self) -> int:
-        """How many answers are owed."""
+        """Return the number of delayed responses."""
         return len({entry for waiting in self._waiting.values() for entry in waiting})
 
     @property
     def awaited_logs(self) -> Iterable[PartitionLog]:
-        """The logs that answers wait for, or others."""
+        """Return the logs that responses or callbacks wait for."""
         return {**self._waiting, **self._durability_callbacks}
 
     def stop_listening(self) -> None:
-        """What makes logs durable, which others share, goes on without it."""
+        """Stop listening. The shared flusher of logs continues."""
         self._durability.remove_listener(self._on_synced)
 
-    # What became of it
+    # Results
 
     def _on_synced(self, log: PartitionLog, error: StorageError | None) -> None:
         if log in self._durability_callbacks:
@@ -152,7 +158,7 @@ class ProducePurgatory:
             self.on_replication_failed(_parse_partition(log), log)
 
     def release_log(self, log: PartitionLog) -> None:
-        """A log that the engine of a cluster has is not led here any more: whoever waits for it is told so."""
+        """Fail the waiters of a replicated log that this broker no longer leads."""
         for end_offset, on_durable in self._durability_callbacks.pop(log, ()):
             on_durable(ErrorCode.NONE if log.durable_offset >= end_offset else _find_error(log))
         for entry in self._waiting.pop(log, ()):
@@ -160,13 +166,17 @@ class ProducePurgatory:
             entry.on_log_settled(log)
 
     def on_topic_deleted(self, name: str, *, is_gone: bool) -> None:
-        """Logs of a topic that the engine of a cluster has are closed. In: whether the engine has none of it any
-        more; where the deletion was refused, what is under way may be lost."""
+        """Close the replicated logs of a deleted topic.
+
+        Args:
+            is_gone: the replicated data is deleted; if False, the deletion was refused, and appends in progress may
+                be lost.
+        """
         for log in [
             each for each in self.awaited_logs if each.is_deleted and _parse_partition(each).topic == name
         ]:
             if log.durability.replication_queue is None:
-                continue  # the disk tells of it
+                continue  # the disk reports it
             if is_gone:
                 self._notify_durability_callbacks(log, None)
                 self._complete_deleted(log, self._waiting.pop(log, []))
@@ -175,12 +185,14 @@ class ProducePurgatory:
 
     @staticmethod
     def _complete_deleted(log: PartitionLog, waiting: list[_DelayedProduce]) -> None:
-        """The topic was deleted after these records were appended: nothing of it has to last any more."""
+        """Complete the responses of a topic that was deleted after the append: its records need not be durable any
+        more.
+        """
         for entry in waiting:
             entry.on_log_settled(log)
 
     def _set_partition_error(self, response: object, log: PartitionLog) -> None:
-        """What was appended to this log may be lost: its partition's part of an answer to Produce says so."""
+        """Set the error of a log's partition in a Produce response, because its records may be lost."""
         assert isinstance(response, ProduceResponse)
         name, partition = _parse_partition(log)
         topic_id = self._topic_id(name)
@@ -207,18 +219,19 @@ class ProducePurgatory:
 
 
 def _is_abandoned(log: PartitionLog) -> bool:
-    """Whether nobody brings a log to the engine of a cluster any more, which may not have all of it."""
+    """Return whether replication of a log has ended, possibly before its end."""
     return log.durability.replication_queue is not None and not log.is_open and not log.is_deleted
 
 
 def _find_error(log: PartitionLog) -> ErrorCode:
-    """What is told of records of which nobody knows whether they last. Where the engine of a cluster has the log,
-    the next leader knows."""
+    """Return the error for records whose durability is unknown. For a replicated log the next leader knows the
+    outcome.
+    """
     is_copy = log.durability.replication_queue is not None
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if is_copy else ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def _parse_partition(log: PartitionLog) -> TopicPartition:
-    """The topic and number in the name of a log's directory."""
+    """Parse topic and partition from the name of a log's directory."""
     topic, _, number = log.directory.rpartition("/")[2].rpartition("-")
     return TopicPartition(topic, int(number))

@@ -1,8 +1,7 @@
-"""DescribeUserScramCredentials and AlterUserScramCredentials (KIP-554): who can log in by SCRAM.
+"""DescribeUserScramCredentials and AlterUserScramCredentials (KIP-554): the SCRAM credentials of users.
 
-A change is durable before it is answered, and acts on the next authentication.
-
-Source: Kafka's `ScramControlManager` and `ScramImage`, for the order of errors and their texts.
+A change is durable before it is answered, and affects the next authentication. Source: Kafka's
+`ScramControlManager` and `ScramImage`, for the order of errors and their texts.
 """
 
 import asyncio
@@ -47,7 +46,7 @@ MAX_CREDENTIALS: Final = 100_000
 _MAX_LINES: Final = 100
 _MECHANISMS: Final = frozenset(ScramMechanism)
 _NO_ERROR_MESSAGE: Final = ""
-"""The message where there is no error: here it is not null in Kafka."""
+"""The message of a success: Kafka's is not null here."""
 _ALTERED_TWICE: Final = "A user credential cannot be altered twice in the same request"
 
 Scram = Mapping[ScramUser, ScramCredential]
@@ -59,21 +58,21 @@ class _CredentialError(NamedTuple):
 
 
 class _AlterationPlan(NamedTuple):
-    """What a request comes to: by user, what goes, what comes, and what is wrong."""
+    """The plan for a request, by user: deletions, upsertions and errors."""
 
     deletions: dict[str, ScramUser]
     upsertions: dict[str, tuple[ScramUser, ScramCredential]]
     errors: dict[str, _CredentialError]
 
     def apply(self, scram: Scram) -> dict[ScramUser, ScramCredential]:
-        """What is known then."""
+        """Return the credentials after the plan."""
         gone = set(self.deletions.values())
         return {user: each for user, each in scram.items() if user not in gone} | dict(
             self.upsertions.values()
         )
 
     def create_response(self, failure: _CredentialError | None = None) -> AlterUserScramCredentialsResponse:
-        """One result a user. In: why nothing could be changed."""
+        """Build one result for each user. `failure` is the error if the write failed."""
         done = [
             _create_result(name, failure)
             if failure is not None
@@ -91,7 +90,7 @@ class ScramCredentialHandler:
     def __init__(self, store: SecurityStore) -> None:
         self._store = store
         self._lock = asyncio.Lock()
-        """One request after the other looks at what is there and changes it."""
+        """Serializes requests, which read the credentials and change them."""
 
     async def describe_credentials(
         self, request: DescribeUserScramCredentialsRequest, _: RequestContext, __: Budget
@@ -106,7 +105,7 @@ class ScramCredentialHandler:
     async def alter_credentials(
         self, request: AlterUserScramCredentialsRequest, context: RequestContext, budget: Budget
     ) -> AlterUserScramCredentialsResponse:
-        """Take credentials away and give them, all in one write; each user has a result."""
+        """Delete and upsert credentials, all in one write; each user has a result."""
         budget.begin_changes()
         requester = format_requester(context)
         async with self._lock:
@@ -129,9 +128,11 @@ class ScramCredentialHandler:
         return plan.create_response()
 
     async def _apply_plan(self, plan: _AlterationPlan) -> None:
-        """Apply a plan to the current credentials: ACLs, and in a cluster credentials as well, may have changed
-        since the request began. It runs in a task of asyncio, which the timeouts of a cluster need. Raises
-        OSError."""
+        """Apply a plan to the current credentials.
+
+        ACLs, and in a cluster credentials as well, may have changed since the request began. Runs in a task of
+        asyncio, because the timeouts of a cluster need one. Raises OSError.
+        """
         state = self._store.state
         await self._store.change_state(replace(state, scram=plan.apply(state.scram)))
 
@@ -240,7 +241,7 @@ def _describe_user(name: str, times: int, infos: list[CredentialInfo]) -> Descri
 
 
 def _log_changes(verb: str, users: Iterable[ScramUser], requester: str) -> None:
-    """A line for each change, up to a hundred of a request."""
+    """Log a line for each change, up to a hundred of a request."""
     changed = list(users)
     for name, mechanism in changed[:_MAX_LINES]:
         _LOG.info(

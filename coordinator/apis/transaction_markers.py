@@ -42,21 +42,21 @@ from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("TransactionMarkerChannelManager")
 INITIAL_RETRY_MS: Final = 100
-"""After the first time; then twice as long each time, up to the other one."""
+"""The first pause before a retry. It doubles up to the maximum."""
 MAX_RETRY_MS: Final = 3_200
 MARKERS_PER_TURN: Final = 20
-"""Markers of one transaction that are written before others have their turn."""
+"""Markers of one transaction that are written before other transactions get their turn."""
 RETRIABLE_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR})
 FENCING_ERRORS: Final = frozenset(
     {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED}
 )
 
 OnMarkerWritten = Callable[[ErrorCode], None]
-"""Takes what came of one marker."""
+"""Called with the result of one marker."""
 
 
 class TransactionEnd(NamedTuple):
-    """What a marker says. The level is that of the transaction (`transaction.version`)."""
+    """The content of a marker. The version is the level of the transaction (`transaction.version`)."""
 
     producer_id: int
     producer_epoch: int
@@ -66,12 +66,12 @@ class TransactionEnd(NamedTuple):
 
 
 class TransactionMarkerWriter(Protocol):
-    """A writer of markers, wherever they belong."""
+    """A writer of markers to partitions of any kind."""
 
     def write_marker(
         self, partition: TopicPartition, end: TransactionEnd, on_written: OnMarkerWritten
     ) -> None:
-        """Writes one marker."""
+        """Write one marker."""
 
 
 class LocalMarkerWriter:
@@ -85,8 +85,12 @@ class LocalMarkerWriter:
         arrival: clock.Arrival,
         on_topics_changed: Callable[[Sequence[TopicChange]], None],
     ) -> None:
-        """In: the instant that the engine takes for that of the request at hand; who is told what became of
-        topics."""
+        """Create the writer.
+
+        Args:
+            arrival: the instant that the engine takes for the current request.
+            on_topics_changed: called with the changes of topics.
+        """
         self._data_plane = data_plane
         self._topics = topics
         self._groups = groups
@@ -96,7 +100,7 @@ class LocalMarkerWriter:
     def write_marker(
         self, partition: TopicPartition, end: TransactionEnd, on_written: OnMarkerWritten
     ) -> None:
-        """Writes one marker."""
+        """Write one marker."""
         if partition.topic == CONSUMER_OFFSETS:
             self._write_to_groups(partition.partition, end, on_written)
         else:
@@ -154,7 +158,7 @@ class LocalMarkerWriter:
 
         def on_response(response: object) -> None:
             assert isinstance(response, ErrorCode)
-            # A partition that is not in service now may be soon.
+            # A partition that is not in service now may return soon.
             on_written(response if response is ErrorCode.NONE else ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
         self._arrival.advance(clock.monotonic_ns())
@@ -164,7 +168,7 @@ class LocalMarkerWriter:
 
 
 class TransactionMarkerManager:
-    """The deliveries that are under way, one for each transactional id at most."""
+    """The deliveries in progress, at most one for each transactional id."""
 
     def __init__(
         self,
@@ -188,7 +192,7 @@ class TransactionMarkerManager:
         self._on_transaction_ended = on_transaction_ended
         self._deliveries: dict[str, _MarkerDelivery] = {}
         self._queue: deque[_MarkerDelivery] = deque()
-        """Those with markers to be written now."""
+        """Deliveries with markers to write now."""
         self._is_due = False
         self._is_closed = False
 
@@ -196,22 +200,24 @@ class TransactionMarkerManager:
         return len(self._deliveries)
 
     def deliver_markers(self, transactional_id: str, request: object) -> None:
-        """Takes a WriteMarkers. One for an id whose last one is still under way takes its place: its coordinator
-        was loaded again."""
+        """Handle a WriteMarkers. It replaces an unfinished delivery of its transactional id: the coordinator was
+        loaded again.
+        """
         assert isinstance(request, WriteMarkers)
         if not self._is_closed:
             delivery = self._deliveries[transactional_id] = _MarkerDelivery(request)
             self._enqueue(delivery)
 
     def drop_partition(self, number: int) -> None:
-        """The coordinator of this partition is elsewhere, or is to be read again: whoever it is asks for what is
-        left to be written."""
+        """Drop the deliveries of a coordinator partition that moved or is loaded again. Its next load sends the
+        remaining markers.
+        """
         find_partition = self._runtime.find_partition
         for transactional_id in [each for each in self._deliveries if find_partition(each).number == number]:
             del self._deliveries[transactional_id]
 
     def close(self) -> None:
-        """Writes no more. What is not written is by the next start."""
+        """Stop writing. The next start writes the remaining markers."""
         self._is_closed = True
         self._deliveries.clear()
         self._queue.clear()
@@ -294,7 +300,7 @@ class TransactionMarkerManager:
         )
 
     def _finish_round(self, delivery: "_MarkerDelivery") -> None:
-        """Tells what is done, and does again what is not."""
+        """Report finished markers, and retry the others."""
         request = delivery.request
         written, delivery.written = delivery.written, []
         again, delivery.retriable = delivery.retriable, []
@@ -318,7 +324,7 @@ class TransactionMarkerManager:
 
 
 class _MarkerDelivery:
-    """The markers of one transaction: those to be written, those on their way, and what came of the others."""
+    """The markers of one transaction: unwritten ones, ones in progress, and results."""
 
     __slots__ = ("awaited", "end", "request", "retriable", "retry_ms", "unwritten", "written")
 

@@ -1,10 +1,9 @@
-"""`Files` for whoever runs on the event loop: aiofiles does what may wait for the disk in the loop's executor.
+"""`Files` for the event loop: aiofiles runs calls that may wait for the disk in the loop's executor.
 
-Every call is one on the `Files` that was given, one after the other: a file system that fails, tears or forgets
-sees all of them here too. A thread cannot be interrupted: who is cancelled leaves when the call under way has ended
-and nothing is left of what was begun.
-
-It costs a change of threads for each call: for files that are replaced now and then, never for appends to logs.
+Each call becomes calls of the wrapped `Files`, one after the other. So a simulated file system with failures, torn
+writes or lost writes sees all of them. A thread cannot be interrupted: a cancelled caller returns after the call in
+progress has ended and its files are cleaned up. Each call costs a change of threads. So use it for files that are
+replaced now and then, never for appends to logs.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from typing import Any, Final, Protocol, TypeVar
 from storage.files import TEMPORARY_SUFFIX, File, Files
 
 WRITE_BUFFER_BYTES: Final = 256 * 1024
-"""So much is written at a time: a change of threads costs as much as the encoding of a hundred records."""
+"""The size of a write: a change of threads costs as much as the encoding of a hundred records."""
 
 T = TypeVar("T")
 
@@ -26,24 +25,27 @@ class _Wrap(Protocol):
 
 
 class AsyncFiles:
-    """A file system. All methods belong to the event loop's thread, and raise OSError."""
+    """An asynchronous file system. All methods belong to the event loop's thread, and raise OSError."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
         self._wrap: _Wrap | None = None
 
     async def listdir(self, path: str) -> list[str]:
-        """Names in a directory, sorted."""
+        """Return the names in a directory, sorted."""
         return await self.run_in_executor(self.files.listdir, path)
 
     async def unlink(self, path: str) -> None:
-        """Removes a file."""
+        """Remove a file."""
         await self.run_in_executor(self.files.unlink, path)
 
     @asynccontextmanager
     async def new_file(self, path: str, temporary_suffix: str = TEMPORARY_SUFFIX) -> AsyncIterator["NewFile"]:
-        """A file that is to be called `path`, and until `put_in_place` has a name of its own, which nobody else may
-        use meanwhile. At the end of the block it is closed, and removed unless it is in place."""
+        """Create a file that becomes `path` with `put_in_place`.
+
+        Until then it has an exclusive temporary name. The end of the block closes it, and removes it unless it is
+        in place.
+        """
         file = NewFile(self, path, path + temporary_suffix)
         try:
             await self.run_in_executor(file._open)
@@ -52,9 +54,11 @@ class AsyncFiles:
             await self.run_in_executor(file._close)
 
     async def run_in_executor(self, function: Callable[..., T], *arguments: Any) -> T:
-        """What a function gives that runs in the executor, to its end also where the caller is cancelled."""
+        """Run a function in the executor and return its result. It runs to its end even if the caller is
+        cancelled.
+        """
         if self._wrap is None:
-            # The import takes as long as several turns of the loop.
+            # The import takes as long as several iterations of the loop.
             self._wrap = await asyncio.get_running_loop().run_in_executor(None, _import_wrap)
         running = asyncio.ensure_future(self._wrap(function)(*arguments))
         try:
@@ -67,7 +71,7 @@ class AsyncFiles:
 
 
 class NewFile:
-    """A file that is being written, see `AsyncFiles.new_file`."""
+    """A file of `AsyncFiles.new_file` that is being written."""
 
     def __init__(self, files: AsyncFiles, path: str, temporary_path: str) -> None:
         self._files = files
@@ -85,7 +89,7 @@ class NewFile:
         return self._file
 
     async def write(self, data: bytes) -> None:
-        """Appends all of `data`, together with what comes next where that is little."""
+        """Append all of `data`. Small pieces are buffered and written together."""
         self._is_synced = False
         self._buffered.append(data)
         self._buffered_bytes += len(data)
@@ -99,16 +103,14 @@ class NewFile:
         await self._run_with_path(self._opened.write, data)
 
     async def sync(self) -> None:
-        """Makes durable what was written; before that it cannot be put in place."""
+        """Flush the written data to disk; required before `put_in_place`."""
         await self._write_buffered()
         await self._run_with_path(self._opened.fdatasync)
         self._is_synced = True
 
     async def put_in_place(self) -> None:
-        """Gives the file its name, durably; whatever had it is replaced.
-
-        The renaming itself waits for no disk and is done before anything else happens on the loop: what the caller
-        has just found to be so still is.
+        """Rename the file to its path, durably, and replace an existing file. The rename waits for no disk and runs
+        before any other callback of the loop, so the caller's earlier checks still hold.
         """
         assert self._is_synced, self._path
         self._files.files.replace(self._temporary_path, self._path)
@@ -116,7 +118,7 @@ class NewFile:
         await self._run_with_path(self._files.files.fsync_directory, os.path.dirname(self._path))
 
     async def _run_with_path(self, function: Callable[..., None], *arguments: Any) -> None:
-        """The operating system does not say which file it was that it could not write."""
+        """Run a function and add the path to its OSError, which lacks it for writes."""
         try:
             await self._files.run_in_executor(function, *arguments)
         except OSError as error:
@@ -133,7 +135,7 @@ class NewFile:
         self._file.close()
         self._file = None
         if not self._is_in_place:
-            # Left behind, it is removed or written over the next time.
+            # A leftover file is removed or overwritten the next time.
             with suppress(OSError):
                 self._files.files.unlink(self._temporary_path)
 

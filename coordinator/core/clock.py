@@ -1,4 +1,4 @@
-"""The only place that asks what time it is."""
+"""The only module that reads clocks."""
 
 import time
 from collections.abc import Callable
@@ -6,29 +6,29 @@ from collections.abc import Callable
 from coordinator.core.outcome import Now
 
 monotonic_ns = time.monotonic_ns
-"""For timers and durations, nanoseconds."""
+"""Monotonic time for timers and durations, in nanoseconds."""
 
 thread_time_ns = time.thread_time_ns
-"""The processor time that the thread which asks has had, nanoseconds."""
+"""The processor time of the calling thread, in nanoseconds."""
 
 
 def monotonic_ms() -> int:
-    """For timers, milliseconds."""
+    """Return monotonic time for timers, in milliseconds."""
     return time.monotonic_ns() // 1_000_000
 
 
 def wall_ms() -> int:
-    """Unix time, milliseconds."""
+    """Return Unix time, in milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 def now() -> Now:
-    """The instant, as the core takes it."""
+    """Return the current time in the form that the core takes."""
     return Now(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
 
 
 class Arrival:
-    """The instant at which the bytes at hand were read. The same object serves everything within a millisecond."""
+    """The instant at which the current bytes were read. All work within a millisecond shares one object."""
 
     __slots__ = ("_ms", "now")
 
@@ -37,7 +37,7 @@ class Arrival:
         self._ms = self.now.monotonic_ms
 
     def advance(self, instant_ns: int) -> None:
-        """Moves on to a reading of `monotonic_ns`."""
+        """Advance to a reading of `monotonic_ns`."""
         ms = instant_ns // 1_000_000
         if ms != self._ms:
             self._ms = ms
@@ -45,13 +45,16 @@ class Arrival:
 
 
 def boot_ms() -> int:
-    """For deadlines that others count too: it goes on while the machine is suspended. Milliseconds."""
+    """Return the time since boot in milliseconds, for deadlines shared with other processes. It includes time in
+    suspend.
+    """
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 class WatchedArrival(Arrival):
     """An arrival clock that calls a function once in each millisecond, before requests of that millisecond are
-    answered."""
+    answered.
+    """
 
     __slots__ = ("_on_millisecond",)
 

@@ -22,9 +22,8 @@ _LINE_FORMAT: Final = "[%(asctime)s] %(levelname)s [%(name)s] %(message)s"
 
 
 class PrintableFormatter(logging.Formatter):
-    """Escapes the unprintable characters of lines and tracebacks, so that they cannot steer a reader's terminal.
-
-    The code that logs a name of a client escapes and shortens it already; this is the second guard.
+    """Escapes the unprintable characters of lines and tracebacks, so that they cannot control a reader's terminal.
+    The code that logs client text already escapes and shortens it; this is the second guard.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is of logging
@@ -35,14 +34,14 @@ class PrintableFormatter(logging.Formatter):
 
 
 def start_log(level: str = "INFO") -> None:
-    """Sends everything from `level` up to standard error."""
+    """Log all lines from `level` up to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(PrintableFormatter(_LINE_FORMAT))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
     logging.getLogger("asyncio").setLevel(logging.WARNING)
-    # Nobody reads which thread or process of one wrote a line.
+    # Thread and process ids are useless in the log of one process.
     logging.logThreads = False
     logging.logProcesses = False
     logging.logMultiprocessing = False
@@ -54,7 +53,7 @@ _LOG: Final = logging.getLogger("SocketServer")
 LINES_PER_PERIOD: Final = 20
 ADDRESS_PERIOD_MS: Final = 10_000
 MAX_ADDRESSES: Final = 1_000
-"""Addresses that are counted one by one; further ones share a count."""
+"""Addresses with their own count; further ones share one."""
 _OTHER_ADDRESSES: Final = "/other addresses"
 
 
@@ -68,7 +67,7 @@ class AddressLineLimit:
         self._period_began_ns = clock.monotonic_ns()
 
     def admit_line(self, address: str) -> bool:
-        """Whether there is to be a line about this peer; in any case it counts."""
+        """Return whether to log a line about this peer; count it in any case."""
         if clock.monotonic_ns() - self._period_began_ns > ADDRESS_PERIOD_MS * 1_000_000:
             self.log_summary()
         if address not in self._counts and len(self._counts) >= MAX_ADDRESSES:
@@ -77,7 +76,7 @@ class AddressLineLimit:
         return count <= LINES_PER_PERIOD
 
     def log_summary(self) -> None:
-        """Ends the period: tells of what was only counted."""
+        """End the period and log a summary of the suppressed lines."""
         for address, count in self._counts.items():
             if count > LINES_PER_PERIOD:
                 unlogged = count - LINES_PER_PERIOD
@@ -90,42 +89,46 @@ FAILURE_PERIOD_MS: Final = 60_000
 
 
 class OngoingFailures:
-    """The operations that fail now, by name."""
+    """The operations that currently fail, by name."""
 
     __slots__ = ("_last_lines", "_log", "_open", "count")
 
     def __init__(self, logger: str) -> None:
-        """In: the name of the logger for the lines about recoveries."""
+        """Create it without failures. `logger` is the name of the logger for recoveries."""
         self.count = 0
         """Failures since the start."""
         self._log = logging.getLogger(logger)
         self._open: dict[str, tuple[int, int, bool, str]] = {}
-        """By name: how often it failed, since when (monotonic milliseconds), whether it had a line, the reason."""
+        """By name: number of failures, start (monotonic milliseconds), whether a line was logged, and the
+        reason.
+        """
         self._last_lines: dict[object, tuple[int, int]] = {}
-        """By kind: when there was a line, and how often it failed since."""
+        """By kind: the time of the last line, and the number of failures since."""
 
     def __bool__(self) -> bool:
-        """Whether any operation fails now."""
+        """Return whether any operation currently fails."""
         return bool(self._open)
 
     def __contains__(self, name: str) -> bool:
         return name in self._open
 
     def find_reason(self, name: str) -> str:
-        """Why something failed the last time; it is one of those that do."""
+        """Return the reason of the last failure of a failing operation."""
         return self._open[name][3]
 
     def record_failure(self, name: str, error: Exception) -> int:
-        """Counts a failure. Out: how many of its kind came since the last line, this one included, if it is to have
-        a line now; else 0."""
+        """Record a failure. Return the number of failures of its kind since the last line, this one included, if a
+        line is due; else 0.
+        """
         repeats = self.count_failure(error)
         count, since_ms, had_line, _ = self._open.get(name, (0, clock.monotonic_ms(), False, ""))
         self._open[name] = (count + 1, since_ms, had_line or repeats > 0, format_error_reason(error))
         return repeats
 
     def count_failure(self, error: Exception) -> int:
-        """Count a failure that no later success ends. Returns the number of its kind since the last line if a
-        line is due, else 0."""
+        """Count a failure that no later success ends. Return the number of failures of its kind since the last line
+        if a line is due, else 0.
+        """
         self.count += 1
         kind, now_ms = _classify_failure(error), clock.monotonic_ms()
         logged_ms, unlogged = self._last_lines.get(kind, (now_ms - FAILURE_PERIOD_MS, 0))
@@ -136,7 +139,7 @@ class OngoingFailures:
         return unlogged + 1
 
     def record_recovery(self, name: str) -> None:
-        """It works again: tells so, if a line had said that it does not."""
+        """Record that an operation works again; log it if its failure was logged."""
         failure = self._open.pop(name, None)
         if failure is not None and failure[2]:
             count, since_ms, _, _ = failure
@@ -145,12 +148,12 @@ class OngoingFailures:
 
 
 def format_repeats(count: int) -> str:
-    """The end of a line that stands for several failures; of one that does not, nothing."""
+    """Return the suffix of a line that stands for several failures, empty for one."""
     return f" ({count} times since the last line)" if count > 1 else ""
 
 
 def _classify_failure(error: Exception) -> object:
-    """What makes two failures alike: not what was being written, nor where in the file."""
+    """Return a key that is equal for similar failures. It ignores the written data and the position in the file."""
     refused = error if isinstance(error, OSError) else error.__cause__
     number = getattr(refused, "errno", None)
     return type(error) if number is None else number
@@ -158,22 +161,23 @@ def _classify_failure(error: Exception) -> object:
 
 LINE_PERIOD_MS: Final = 60_000
 MAX_KEYS: Final = 500
-"""What is told apart within a period; whatever comes beyond it counts as one."""
+"""Distinct keys in a period; all further ones share a count."""
 _OTHER_KEYS: Final = 0
 
 
 class LogLineLimit:
-    """What had a line within the last minute. Keys come from clients, so that only their hashes are kept."""
+    """The keys of lines of the last minute. Keys come from clients, so only their hashes are kept."""
 
     __slots__ = ("_last_lines",)
 
     def __init__(self) -> None:
         self._last_lines: dict[int, tuple[int, int]] = {}
-        """When the line was written (monotonic milliseconds) and how often it would have been since; the oldest
-        line first."""
+        """By key hash: the time of the line (monotonic milliseconds) and the number of suppressed repeats, oldest
+        line first.
+        """
 
     def admit(self, *key: Hashable) -> int:
-        """How often `key` came since its last line, this time included, if it is to have one now; else 0."""
+        """Return how often `key` came since its last line, this time included, if a line is due; else 0."""
         now_ms = clock.monotonic_ms()
         name = hash(key)
         if (
@@ -191,7 +195,7 @@ class LogLineLimit:
         return unlogged + 1
 
     def _forget_oldest(self, now_ms: int) -> bool:
-        """Makes room, if the oldest line may be written again anyway."""
+        """Remove the oldest entry if its line is due again anyway; return whether it was removed."""
         oldest = next(iter(self._last_lines))
         if now_ms - self._last_lines[oldest][0] < LINE_PERIOD_MS:
             return False

@@ -10,14 +10,14 @@ MAX_PRINTED: Final = 200
 
 
 def parse_peer_address(peername: object) -> str:
-    """The numeric host of a socket's peer; an IPv4 address that came over IPv6 as plain IPv4."""
+    """Return the numeric host of a socket's peer; an IPv4 address over IPv6 as plain IPv4."""
     if isinstance(peername, tuple) and peername:
         return str(peername[0]).removeprefix("::ffff:")
     return ""
 
 
 def format_peer(peername: object) -> str:
-    """Host and port for a log line."""
+    """Return host and port for a log line."""
     if isinstance(peername, tuple) and len(peername) >= 2:
         host = parse_peer_address(peername)
         return f"[{host}]:{peername[1]}" if ":" in host else f"{host}:{peername[1]}"
@@ -25,9 +25,8 @@ def format_peer(peername: object) -> str:
 
 
 def printable(text: str, most: int = MAX_PRINTED) -> str:
-    """Text from a client on one line of a log: what could end the line, or steer a terminal, is escaped.
-
-    Of a text of more than `most` characters the rest is left out.
+    """Return client text for one line of a log, with line ends and terminal control characters escaped. Cuts the
+    text after `most` characters.
     """
     if len(text) > most:
         text = text[:most] + "…"
@@ -35,7 +34,7 @@ def printable(text: str, most: int = MAX_PRINTED) -> str:
 
 
 _POSSIBLY_UNPRINTABLE: Final = re.compile(r"[^ -~]")
-"""What may be unprintable. Python alone knows which characters are."""
+"""Possibly unprintable characters. Only `str.isprintable` decides."""
 
 
 def escape_unprintable(text: str) -> str:
@@ -53,11 +52,11 @@ def _escape_character(found: re.Match[str]) -> str:
 
 
 class StartFailed(Exception):
-    """The daemon cannot start. The text says why, and what to do about it, in one line."""
+    """The daemon cannot start. The text has the cause and the fix in one line."""
 
 
 _MAX_LISTED: Final = 40
-"""A longer list of valid names hides the one that was meant."""
+"""A longer list of valid names hides the intended one."""
 _MAX_NAME_LENGTH: Final = 100
 """difflib's time grows with the square of the length, and the name comes from a client."""
 _DEFAULT_CUTOFF: Final = 0.6
@@ -70,7 +69,7 @@ def nearest_names(
 
     `most` bounds their number; `cutoff` is difflib's: 1.0 accepts equal names alone, 0.0 any name.
     """
-    from difflib import get_close_matches  # only a mistake needs it, and it is not small
+    from difflib import get_close_matches  # large, and needed only after a mistake
 
     by_folded = {each.casefold(): each for each in valid}
     found = get_close_matches(name[:_MAX_NAME_LENGTH].casefold(), by_folded, most, cutoff)
@@ -78,9 +77,8 @@ def nearest_names(
 
 
 def suggest(name: str, valid: Collection[str]) -> str:
-    """Return what to add to a sentence that refuses `name`, in parentheses.
-
-    That is the nearest valid name, or all valid names where none is near.
+    """Return a suffix in parentheses for the sentence that refuses `name`: the nearest valid name, or all valid
+    names if none is near.
     """
     near = nearest_names(name, valid)
     if near:

@@ -1,13 +1,10 @@
-"""Records of transactions whose end has not come yet.
+"""Records of open transactions.
 
-Such a record counts once its transaction is committed, and never when it is aborted. What was written for the same
-key after it is newer and stays: a record outside of transactions, or one of another transaction that was committed
-first. A tombstone takes the pending records of its key along.
-
-Kafka compares the offsets that the records have in the log. Here the order in which they come says the same: it is
-that of the log, live as on load.
-
-Source: KIP-98, Kafka's `OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
+Such a record takes effect when its transaction is committed, and never when it is aborted. A later write to the
+same key wins: a record outside of transactions, or one of another transaction that was committed first. A tombstone
+removes the pending records of its key. Kafka compares the offsets of the records in the log. This module compares
+their order of arrival instead, which is the order of the log, live as on load. Source: KIP-98, Kafka's
+`OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
 """
 
 from collections.abc import Collection, Hashable, Iterator
@@ -18,7 +15,9 @@ V = TypeVar("V")
 
 
 class PendingRecord(NamedTuple, Generic[K, V]):
-    """A record that may count some day; if not even then, something newer stands for its key already."""
+    """A pending record. `is_superseded`: its key has a newer effective record, so it has no effect even after a
+    commit.
+    """
 
     producer_id: int
     key: K
@@ -27,35 +26,37 @@ class PendingRecord(NamedTuple, Generic[K, V]):
 
 
 class EndedTransaction(NamedTuple, Generic[K, V]):
-    """What a transaction comes to: the records that count from now on, in order, and those that never will, since
-    something newer stands for their keys. Of one that is aborted neither is told."""
+    """The result of a transaction: the records that take effect, in order, and the records that lost to newer ones.
+    Both are empty after an abort.
+    """
 
     committed: list[tuple[K, V]]
     superseded: list[tuple[K, V]]
 
 
 class OpenTransactions(Generic[K, V]):
-    """The open transactions of one log, by producer id: a producer has one transaction at a time. Every call
-    takes as long as it has records to look at, however many others wait."""
+    """The open transactions of one log, by producer id: a producer has one transaction at a time. The cost of a
+    call grows with the affected records, not with the other pending ones.
+    """
 
     __slots__ = ("_last_number", "_newest", "_producers_by_key", "by_producer")
 
     def __init__(self) -> None:
         self.by_producer: dict[int, dict[K, tuple[int, V]]] = {}
-        """The last record of each key, behind its number; never empty. To be read, not written."""
+        """The last record of each key with its number, by producer id; has no empty maps. Read only."""
         self._producers_by_key: dict[K, set[int]] = {}
-        """Who has a record of a key; never empty."""
+        """The producers with a pending record of a key; has no empty sets."""
         self._newest: dict[K, int] = {}
-        """The number of the record that stands for a key, where any that waits is older."""
+        """The number of the effective record of a key, if any pending record is older."""
         self._last_number = 0
-        """How many there were so far: each gets the next number."""
+        """The number of the last record; each record gets the next one."""
 
     def __bool__(self) -> bool:
-        """Whether any record waits for the end of its transaction."""
+        """Return whether any transaction is open."""
         return bool(self.by_producer)
 
     def find_producers(self, key: K) -> Collection[int]:
-        """In whose transactions a record of a key waits."""
+        """Return the producers whose open transactions have a record of a key."""
         return self._producers_by_key.get(key, ())
 
     def add_record(self, producer_id: int, key: K, value: V) -> None:
@@ -80,7 +81,7 @@ class OpenTransactions(Generic[K, V]):
         self._newest.pop(key, None)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> EndedTransaction[K, V]:
-        """End a producer's transaction. Out: the records that count now, and those that never will."""
+        """End a producer's transaction and return its result."""
         ended: EndedTransaction[K, V] = EndedTransaction([], [])
         committed, superseded = ended
         newest, producers_by_key = self._newest, self._producers_by_key
@@ -95,12 +96,12 @@ class OpenTransactions(Generic[K, V]):
                 producers.remove(producer_id)
                 producers_by_key[key] = producers
             elif newest:
-                # Once nothing waits, nothing is compared.
+                # Without pending records, nothing needs these numbers.
                 newest.pop(key, None)
         return ended
 
     def iterate_pending(self) -> Iterator[PendingRecord[K, V]]:
-        """What waits, in the order in which it came."""
+        """Iterate over the pending records in order of arrival."""
         waiting = [
             (number, producer_id, key, value)
             for producer_id, records in self.by_producer.items()
@@ -110,7 +111,7 @@ class OpenTransactions(Generic[K, V]):
             yield PendingRecord(producer_id, key, value, self._newest.get(key, 0) > number)
 
     def check_invariants(self) -> None:
-        """Raise AssertionError when what is derived is not what the records say."""
+        """Raise AssertionError if the indexes do not match the records."""
         recounted: dict[K, set[int]] = {}
         for producer_id, records in self.by_producer.items():
             assert records, f"nothing of producer {producer_id} waits, but its place"

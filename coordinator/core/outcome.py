@@ -1,12 +1,12 @@
-"""The contract of a pure machine: what goes in, what comes out, and in what order.
+"""The contract of a pure machine: its inputs, its outcome, and their order.
 
-A machine (the groups of a partition, or its transactions) is a function of its inputs. It knows no clock, disk,
-socket or random number; the runtime gives it the time. Its `Outcome` says what to write, to answer and to wait for.
+A machine (the groups of a partition, or its transactions) is a function of its inputs. It uses no clock, disk,
+socket or random number; the runtime passes the time. Its `Outcome` lists the records to write, the replies to send
+and the timers to set.
 
-Handlers compute on the old state, collect the facts that they mean to write, and call
-`OutcomeBuilder.write_fact` for them last: a request that is refused half-way has changed nothing. An error that
-leaves a handler drops all that the call meant to write, reply or arm. Since facts may be applied by then, the
-runtime loads the machine again.
+Handlers compute on the old state, collect the facts to write, and call `OutcomeBuilder.write_fact` for them last.
+So a request that is refused half-way has changed nothing. An exception from a handler drops all records, replies
+and timers of the call. Since facts may be applied by then, the runtime loads the machine again.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -26,13 +26,18 @@ class Now(NamedTuple):
 
 
 class Context(Struct):
-    """Who asks. `waiter` is where the reply goes; `client_host` has Java's leading slash ("/127.0.0.1");
-    `connection_id` is its connection's number, 0 where that does not matter;
-    `new_member_uuid` is the text of a fresh random UUID, needed when a JoinGroup has no member id; `node` is this
-    broker as the asker should know it, needed where an answer names it; `may_read` tells whether the asker may
-    read from a topic, needed by a Fetch where not everybody may (None); `may_describe` whether it may know of one,
-    needed where it names topics by a regular expression and by a DeleteTopics; `may_delete` whether it may delete
-    one; `may_create` whether it may create one, needed by a Metadata."""
+    """The sender of a request, and the environment of the call.
+
+    - `waiter` is the destination of the reply.
+    - `client_host` has Java's leading slash ("/127.0.0.1").
+    - `connection_id` is the number of its connection, 0 if irrelevant.
+    - `new_member_uuid` is the text of a fresh random UUID, for a JoinGroup without a member id.
+    - `node` is this broker as advertised to the client, for responses that name it.
+    - `may_read` returns whether the client may read from a topic, for a Fetch; None: no restriction.
+    - `may_describe` returns whether it may describe a topic, for regular expressions and DeleteTopics.
+    - `may_delete` returns whether it may delete a topic.
+    - `may_create` returns whether it may create a topic, for a Metadata.
+    """
 
     waiter: int
     api_version: int
@@ -48,8 +53,9 @@ class Context(Struct):
 
 
 class Fact(Struct):
-    """A durable fact for the machine's internal topic; a value of None is a tombstone. `value_version` is that of
-    the record schema in which the value is written."""
+    """A durable fact for the machine's internal topic; a value of None is a tombstone. `value_version` is the
+    version of the value's record schema.
+    """
 
     key: Any
     value: Any
@@ -64,13 +70,13 @@ class EncodedFact(NamedTuple):
 
 
 class MachineEvent(Struct):
-    """Something worth telling happened: observers make log lines, metrics and the ledger of it."""
+    """Base of the events of machines. Observers turn them into log lines, metrics and the ledger."""
 
 
 class Message(NamedTuple):
-    """A request to another machine: that of the partition of `topic` to which `key` belongs, or to whoever receives
-    what goes to `topic`. Nobody is told what came of it; the other answers, if at all, with a message of its
-    own."""
+    """A request to another machine: the partition of `topic` to which `key` belongs, or the receiver registered for
+    `topic`. The sender gets no reply; the receiver may answer with a message of its own.
+    """
 
     topic: str
     key: str
@@ -78,14 +84,14 @@ class Message(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Something that a machine cannot do itself: it is neither pure nor quick. `name` says who does it."""
+    """Work that is neither pure nor quick, and that a machine therefore delegates. `name` identifies the worker."""
 
     name: str
     argument: object
 
 
 class WorkDone(NamedTuple):
-    """What came of work: the result, or why there is none."""
+    """The end of work: its result, or the error that prevented one."""
 
     work: Work
     result: object
@@ -93,18 +99,18 @@ class WorkDone(NamedTuple):
 
 
 NO_PRODUCER_ID: Final = -1
-"""Of a fact that belongs to no transaction."""
+"""The producer id of a fact outside of transactions."""
 
 
 class TransactionOwner(NamedTuple):
-    """Whose transaction the records of an outcome are of: they become a batch of their own."""
+    """The producer whose transaction the records of an outcome belong to: they become a batch of their own."""
 
     producer_id: int
     producer_epoch: int
 
 
 class TransactionMarker(NamedTuple):
-    """The end of a producer's transaction, to be written behind everything before it: a control batch."""
+    """The end of a producer's transaction: a control batch behind all earlier records."""
 
     producer_id: int
     producer_epoch: int
@@ -131,8 +137,9 @@ class Outcome(Struct):
 
 
 class OutcomeBuilder(Struct, eq=False):
-    """Collects what one call of a machine does. A fact is applied to the durable state as it is written (`apply`,
-    which takes the producer of its transaction too); of several settings of one timer the last one counts."""
+    """Collects the outcome of one call of a machine. A fact is applied to the durable state when it is written:
+    `apply` takes the fact and the producer id of its transaction. The last setting of a timer wins.
+    """
 
     now: Now
     apply: Callable[[Fact, int], None]
@@ -143,42 +150,42 @@ class OutcomeBuilder(Struct, eq=False):
     messages: Sequence[Message] = ()
     work: Sequence[Work] = ()
     in_transaction: TransactionOwner | None = None
-    """Whose transaction all facts of this call are of."""
+    """The transaction that all facts of this call belong to."""
     marker: TransactionMarker | None = None
-    """The end of a transaction; who sets it applies it to the durable state."""
+    """The end of a transaction. The setter must also apply it to the durable state."""
 
     def write_fact(self, fact: Fact) -> None:
-        """Make a fact durable, and true at once."""
+        """Write a fact and apply it at once."""
         in_transaction = self.in_transaction
         self.apply(fact, NO_PRODUCER_ID if in_transaction is None else in_transaction.producer_id)
         self.records.append(fact)
 
     def reply(self, waiter: int, message: object) -> None:
-        """Answer a waiter: the one that this call is about, or one that was parked."""
+        """Answer a waiter: that of this call, or a parked one."""
         self.replies.append((waiter, message))
 
     def arm_timer(self, key: Hashable, deadline_ms: int) -> None:
-        """Have `key` fired at a monotonic time; an earlier deadline of it is replaced."""
+        """Arm the timer `key` for a monotonic time (ms); replaces its earlier deadline."""
         self.timers[key] = deadline_ms
 
     def cancel_timer(self, key: Hashable) -> None:
-        """Have `key` not fired any more."""
+        """Cancel the timer `key`."""
         self.timers[key] = None
 
     def add_event(self, event: MachineEvent) -> None:
-        """State a fact for whoever observes."""
+        """Add an event for the observers."""
         self.events.append(event)
 
     def add_message(self, message: Message) -> None:
-        """Put a request to another machine, once this call is durable."""
+        """Send a request to another machine, once this call is durable."""
         self.messages = [*self.messages, message]
 
     def add_work(self, work: Work) -> None:
-        """Have something done whose result comes back as a request."""
+        """Start work whose result comes back as a request."""
         self.work = [*self.work, work]
 
     def build(self) -> Outcome:
-        """What the call amounts to."""
+        """Return the outcome of the call."""
         return Outcome(
             self.records,
             self.replies,

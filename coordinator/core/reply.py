@@ -86,7 +86,7 @@ class Reply(Struct, eq=False, kw_only=True):
             on_abandoned()
 
     def reopen(self, blocks: bool) -> "Reply":
-        """Return this reply to a handler that defers it, after it was opened. In: see `DeferReply`."""
+        """Return this opened reply to a handler that defers it. `blocks`: see `DeferReply`."""
         if blocks:
             self.block()
         return self
@@ -115,7 +115,7 @@ no other request until the reply is complete."""
 
 
 def defer_mapped(defer: DeferReply, transform: TransformResponse, blocks: bool) -> Reply:
-    """Open a reply whose response is transformed. In: see `DeferReply`."""
+    """Open a reply whose response is transformed. `blocks`: see `DeferReply`."""
     reply = defer(blocks)
     reply.map(transform)
     return reply

@@ -14,7 +14,9 @@ class DeferredResponse(Enum):
     AWAITING_DISK = "held"
     """The response is complete, and waits for the disk. Requests after it need not wait."""
     BLOCKED = "parked"
-    """There is no response yet. As in Kafka, the connection processes no other request until then."""
+    """The response waits for other members, records or a timer. As in Kafka, the connection processes no other
+    request until then.
+    """
 
 
 class NoResponse(Enum):

@@ -10,7 +10,7 @@ CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
 """The internal topic of transactions."""
 COORDINATOR_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
-"""The internal topics whose partitions are coordinators."""
+"""The internal topics of the group and transaction coordinators."""
 
 _ASSIGNOR_CLASS: Final = "org.apache.kafka.coordinator.group.assignor."
 CONSUMER_ASSIGNORS: Final = {
@@ -19,12 +19,13 @@ CONSUMER_ASSIGNORS: Final = {
     f"{_ASSIGNOR_CLASS}UniformAssignor": "uniform",
     f"{_ASSIGNOR_CLASS}RangeAssignor": "range",
 }
-"""The short name of each assignor of consumer groups, by what it can be called in a property: that name, or Kafka's
-class."""
+"""The short name of each consumer group assignor, by its possible names in a property: the short name, or Kafka's
+class.
+"""
 
 
 class Node(NamedTuple):
-    """This broker as it is advertised to the connection at hand, by the listener that it came to."""
+    """This broker as advertised on the listener of the current connection."""
 
     node_id: int
     host: str
@@ -37,7 +38,7 @@ NO_NODE: Final = Node(-1, "", -1)
 
 
 class SecurityProtocol(StrEnum):
-    """How a listener is reached: whether by TLS, and whether clients have to authenticate by SASL."""
+    """The security protocol of a listener: TLS or not, SASL or not."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -46,17 +47,17 @@ class SecurityProtocol(StrEnum):
 
     @property
     def has_tls(self) -> bool:
-        """Whether bytes are encrypted."""
+        """Return whether connections are encrypted."""
         return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 
     @property
     def has_sasl(self) -> bool:
-        """Whether clients have to authenticate before their first request."""
+        """Return whether clients must authenticate before their first request."""
         return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
 
 class LogFlush(StrEnum):
-    """When records reach the disk: before the answer, every `log.flush.interval.ms`, or as the OS likes."""
+    """When records reach the disk: before the response, every `log.flush.interval.ms`, or when the OS flushes."""
 
     ALWAYS = "always"
     INTERVAL = "interval"

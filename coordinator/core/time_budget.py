@@ -1,13 +1,12 @@
-"""Shares the event loop between long and short work: a queue in which long work waits for its turn, and a time
-budget that long work checks between its steps.
+"""A time budget and a run queue that share the event loop between long and short work.
 
 All requests are processed on one event loop. A connection, a request or a job may work for `SLICE_NS`; then the
 rest waits in the run queue, which resumes one waiter in each iteration of the loop. Between two slices the loop
 reads every ready socket, so a client with a short request waits for at most one slice, however many long requests
 there are. Once an iteration has used `ITERATION_NS`, further connections queue as well.
 
-A checkpoint is a place where the world can change: other requests run there. After each `await budget.checkpoint()`
-the caller looks up again what it relies on, or holds only values that cannot go stale.
+Other requests run at a checkpoint and may change the world. After each `await budget.checkpoint()` the caller must
+look up its values again, or hold only values that cannot become stale.
 """
 
 import asyncio
@@ -18,9 +17,9 @@ from typing import Any, Final, Protocol, TypeVar
 from coordinator.core import clock
 
 SLICE_NS: Final = 5_000_000
-"""How long one connection, request or job works in an iteration of the loop."""
+"""Time limit of one connection, request or job in an iteration of the loop."""
 ITERATION_NS: Final = 20_000_000
-"""How long the slices of one iteration may take together."""
+"""Time limit of all slices in one iteration."""
 
 T = TypeVar("T")
 
@@ -44,10 +43,10 @@ class RunQueue:
         self._is_iteration_watched = False
         self._used_ns = 0
         self.is_iteration_over = False
-        """Whether this iteration of the loop has taken so long that further connections have to wait."""
+        """Whether this iteration of the loop is over its limit, so that further connections must wait."""
 
     def __len__(self) -> int:
-        """Return how many workers wait."""
+        """Return the number of waiting workers."""
         return len(self._waiting)
 
     def add(self, worker: QueuedWorker) -> None:
@@ -110,7 +109,7 @@ class _Turn:
 
 
 class Budget(Protocol):
-    """What long work awaits between its steps."""
+    """A budget that long work awaits between its steps."""
 
     async def checkpoint(self) -> None:
         """Let other work go first when this work has used its slice."""

@@ -85,7 +85,7 @@ class MemberRejoined(MemberEvent):
 
 @wire_name("MemberToldToRejoin")
 class MemberToldToRejoin(MemberEvent):
-    """The response REBALANCE_IN_PROGRESS tells a member to join again. `operation` is Kafka's name of the request."""
+    """The response REBALANCE_IN_PROGRESS makes a member join again. `operation` is Kafka's request name."""
 
     operation: str
 

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn, AddOffsetsToTxn, and what a broker adds or verifies for a producer that writes.
+"""AddPartitionsToTxn, AddOffsetsToTxn, and the partitions that a broker adds or verifies for a producer.
 
 Source: KIP-98, KIP-890; Kafka's `TransactionCoordinator.handleAddPartitionsToTransaction`,
 `handleVerifyPartitionsInTransaction`.
@@ -38,7 +38,7 @@ def add_partitions(
         refuse_request(None, request, context, ErrorCode.INVALID_PRODUCER_ID_MAPPING, builder)
         return
     if request.verify_only:
-        # A broker asks: it is told whose transaction it is before what it waits for.
+        # For a broker the check of the producer comes before the check for markers under way.
         if not (
             _refuse_other_producer(transaction, request, context, builder)
             or _refuse_while_ending(transaction, request, context, builder)
@@ -54,7 +54,7 @@ def add_partitions(
 def _refuse_while_ending(
     transaction: TransactionMetadata, request: AddPartitions, context: Context, builder: OutcomeBuilder
 ) -> bool:
-    """Refuse what comes while markers are under way."""
+    """Refuse a request that arrives while markers are under way; return whether it was refused."""
     if transaction.state not in PREPARED:
         return False
     detail = MarkersOutstanding(len(transaction.partitions))
@@ -65,7 +65,7 @@ def _refuse_while_ending(
 def _refuse_other_producer(
     transaction: TransactionMetadata, request: AddPartitions, context: Context, builder: OutcomeBuilder
 ) -> bool:
-    """Refuse what does not come from the present producer."""
+    """Refuse a request of another than the current producer; return whether it was refused."""
     if request.producer_id != transaction.producer_id:
         other_id = ProducerIdDiffers(request.producer_id, transaction.producer_id)
         refuse_request(

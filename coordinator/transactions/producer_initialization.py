@@ -1,4 +1,4 @@
-"""InitProducerId: a producer begins, and whoever had its transactional id before is fenced.
+"""InitProducerId: start a producer and fence the previous producer of its transactional id.
 
 Source: KIP-98, KIP-360; Kafka's `TransactionCoordinator.handleInitProducerId`, `TransactionMetadata`.
 """
@@ -31,7 +31,9 @@ from protocol.messages.init_producer_id import InitProducerIdRequest, InitProduc
 
 
 class _NextEpoch(NamedTuple):
-    """The epoch that a producer gets, and the one that it is taken to have; whether it got it before."""
+    """The epoch that a producer gets, the epoch that it is assumed to have, and whether it got that epoch
+    before.
+    """
 
     epoch: int
     last_epoch: int
@@ -45,7 +47,9 @@ def init_producer_id(
     builder: OutcomeBuilder,
     new_producer_id: int | None = None,
 ) -> None:
-    """Answer an InitProducerId with a transactional id. In: a new producer id, where one was drawn for it."""
+    """Answer an InitProducerId with a transactional id. `new_producer_id` is a newly allocated id, None if none was
+    needed so far.
+    """
     if refuse_before_lookup(request, context, transactions.config, builder):
         return
     transactional_id = request.transactional_id
@@ -73,7 +77,7 @@ def init_producer_id(
 
 
 def _may_be_owner(transaction: TransactionMetadata, request: InitProducerIdRequest) -> bool:
-    """Whether the producer id that it names, if any, is the present one, or the one before that was used up."""
+    """Return whether the request names no producer id, the current one, or the previous exhausted one."""
     return (
         request.producer_id in (NO_PRODUCER_ID, transaction.producer_id)
         or transaction.producer_epoch == NO_EPOCH
@@ -89,7 +93,9 @@ def _fence_open_transaction(
     builder: OutcomeBuilder,
     new_producer_id: int | None,
 ) -> None:
-    """The open transaction is aborted. The answer says to come again: the epoch of the fence is not for it."""
+    """Abort the open transaction. The response makes the client retry, because it must not get the epoch of the
+    fence.
+    """
     if needs_producer_id(transaction, transactions.config.transaction_version) and new_producer_id is None:
         request_producer_id(transactions, request, context, builder)
         return
@@ -115,7 +121,9 @@ def _start_next_epoch(
     builder: OutcomeBuilder,
     new_producer_id: int | None,
 ) -> None:
-    """Nothing is open: the next epoch, or the first one of a new producer id once there is none."""
+    """Give the producer the next epoch, or the first epoch of a new producer id after the last epoch. No
+    transaction is open.
+    """
     epoch, sent_epoch = transaction.producer_epoch, request.producer_epoch
     producer_id = transaction.producer_id
     if transaction.is_exhausted and sent_epoch in (NO_EPOCH, epoch):

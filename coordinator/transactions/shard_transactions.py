@@ -37,9 +37,9 @@ from protocol.records.transaction_state import TransactionLogValue
 
 
 class ShardTransactions:
-    """What the handlers work on. `by_id` has every transactional id that the log knows; one that it does not know
-    takes no memory. `open` are those with a transaction open; `states` says how
-    many are in which state."""
+    """The state on which the handlers work. `by_id` has every transactional id in the log; unknown ids take no
+    memory. `open` has the ids with an open transaction; `states` counts the ids by state.
+    """
 
     __slots__ = (
         "by_id",
@@ -61,23 +61,23 @@ class ShardTransactions:
         self.open: dict[str, None] = {}
         self.states: Counter[TransactionState] = Counter()
         self.parked: dict[int, tuple[Resumable, Context]] = {}
-        """Who waits for a new producer id, by waiter."""
+        """Requests that wait for a new producer id, by waiter."""
         self.timeouts = TransactionSweep()
         self.expirations = TransactionSweep()
 
     def find_transaction(self, transactional_id: str) -> TransactionMetadata | None:
-        """The transactional id; None when the log does not know it."""
+        """Return the transactional id, None if the log does not have it."""
         return self.by_id.get(transactional_id)
 
     @property
     def bumps_epochs(self) -> bool:
-        """Whether the server's own ends, by timeouts and fencing, give the next transaction another epoch."""
+        """Return whether the ends by the server (timeouts and fencing) bump the epoch."""
         return self.config.transaction_version >= EPOCH_BUMP_LEVEL
 
     def create_transaction(
         self, transactional_id: str, producer_id: int, timeout_ms: int, builder: OutcomeBuilder
     ) -> TransactionMetadata:
-        """A transactional id that was not known, with a producer id that is new, at epoch 0."""
+        """Create a transactional id with a new producer id, at epoch 0."""
         value = TransactionLogValue(
             producer_id=producer_id,
             producer_epoch=0,
@@ -100,7 +100,7 @@ class ShardTransactions:
         builder: OutcomeBuilder,
         **changes: Any,
     ) -> None:
-        """The next record of a transactional id: what is not among the changed fields of the value stays."""
+        """Write the next record of a transactional id. Fields of the value that are not in `changes` stay."""
         source, value = transaction.state, transaction.value
         assert (source, target) in TRANSITIONS, (transaction.transactional_id, source, target)
         assert target is not DEAD, "whose end is a tombstone"
@@ -130,20 +130,21 @@ class ShardTransactions:
         is_flexible = self.config.transaction_version >= FLEXIBLE_RECORDS_LEVEL
         if not is_flexible:
             plain = _replace_fields(value, previous_producer_id=NO_PRODUCER_ID)
-            # Plain records lack the producer id before; a next one, or a level, must not be left out.
+            # Plain records lack the previous producer id; a next producer id, or a level, must not be left
+            # out.
             value = plain if fits_plain_version(plain) else value
         transaction.set_value(value)
         builder.write_fact(build_fact(transaction.transactional_id, value, is_flexible=is_flexible))
 
     def add_transaction(self, transaction: TransactionMetadata) -> None:
-        """One that is in the log, or is about to be."""
+        """Add a transactional id that is in the log, or is about to be."""
         self.by_id[transaction.transactional_id] = transaction
         self.states[transaction.state] += 1
         if transaction.state is ONGOING:
             self.open[transaction.transactional_id] = None
 
     def remove_transaction(self, transaction: TransactionMetadata, builder: OutcomeBuilder) -> None:
-        """Forget a transactional id, for good."""
+        """Remove a transactional id permanently."""
         assert transaction.state in MAY_EXPIRE, (transaction.transactional_id, transaction.state)
         builder.write_fact(build_fact(transaction.transactional_id, None))
         del self.by_id[transaction.transactional_id]
@@ -151,19 +152,20 @@ class ShardTransactions:
 
 
 def _replace_fields(value: Any, **changes: Any) -> TransactionLogValue:
-    """A copy of a value with others in some fields."""
-    # The decorator that declares the class makes it a Struct, which its type does not say.
+    """Return a copy of a value with changed fields."""
+    # The decorator of the class makes it a Struct, but its type does not show that.
     changed: TransactionLogValue = structs.replace(value, **changes)
     return changed
 
 
 IDS_PER_STEP: Final = 200
-"""So many per firing of a timer: others wait for the loop no longer than an append lasts."""
+"""For each firing of a timer: other work waits for the loop no longer than for an append."""
 
 
 class TransactionSweep:
-    """A sweep over transactional ids, and which of them are left. `is_armed`: its timer will fire, for the next
-    part or for the next sweep."""
+    """A sweep over transactional ids, with the remaining ones. `is_armed`: the timer is armed, for the next part or
+    for the next sweep.
+    """
 
     __slots__ = ("_left", "is_armed")
 
@@ -172,11 +174,11 @@ class TransactionSweep:
         self.is_armed = False
 
     def __bool__(self) -> bool:
-        """Whether it is under way."""
+        """Return whether the sweep is in progress."""
         return bool(self._left)
 
     def start(self, transactional_ids: Iterable[str]) -> None:
-        """Look at these, in this order."""
+        """Start a sweep over these ids, in this order."""
         self._left = list(transactional_ids)
         self._left.reverse()
 
@@ -188,14 +190,14 @@ class TransactionSweep:
         return taken
 
     def put_back(self, transactional_ids: Sequence[str]) -> None:
-        """Some that were taken had no turn: they are the next ones again."""
+        """Put ids back that were taken but not processed; they come next."""
         self._left += reversed(transactional_ids)
 
 
 def request_producer_id(
     transactions: ShardTransactions, request: Resumable, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Ask for a producer id; the request is answered after that."""
+    """Request a producer id, and park the request until the id arrives."""
     if not isinstance(request, AbortTimedOut):
         transactions.parked[context.waiter] = request, context
     builder.add_work(Work(PRODUCER_ID, SuspendedRequest(request, context)))
@@ -204,8 +206,12 @@ def request_producer_id(
 def on_producer_id(
     transactions: ShardTransactions, done: WorkDone, builder: OutcomeBuilder
 ) -> tuple[SuspendedRequest, int] | None:
-    """A producer id was drawn, or could not be. Out: the suspended request to process again, and the id. None where
-    there is no id: the request is answered COORDINATOR_NOT_AVAILABLE, and the client retries."""
+    """Handle an allocated producer id or the failure of its allocation.
+
+    Returns:
+        The suspended request to process again, and the id. None without an id: the request is then answered with
+        COORDINATOR_NOT_AVAILABLE, and the client retries.
+    """
     suspended = done.work.argument
     assert isinstance(suspended, SuspendedRequest), done
     request, context = suspended
@@ -225,7 +231,7 @@ def on_producer_id(
 
 
 def check_invariants(transactions: ShardTransactions) -> None:
-    """Raise AssertionError naming the transactional id when something is not as it must be."""
+    """Raise AssertionError with the transactional id if an invariant is violated."""
     values = transactions.durable.values
     assert transactions.by_id.keys() == values.keys(), "the ids in memory and in the log"
     for transactional_id, transaction in transactions.by_id.items():

@@ -44,14 +44,14 @@ from protocol.records.transaction_state import TransactionLogValue, TransactionP
 NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 MAX_EPOCH: Final = 32767
-"""No producer has it: it is that of the markers of a transaction with the last epoch of a producer id."""
+"""No producer gets this epoch: the markers of a transaction with the last epoch of a producer id have it."""
 LAST_EPOCH: Final = MAX_EPOCH - 1
-"""The last one that a producer is given; then comes another producer id."""
+"""The last epoch of a producer; its next transaction gets another producer id."""
 NO_TIME: Final = -1
 
 
 class TransactionMetadata:
-    """A transactional id. `ShardTransactions.write_transition` alone has it take another value."""
+    """A transactional id. Only `ShardTransactions.write_transition` changes its value."""
 
     __slots__ = (
         "awaits_producer_id",
@@ -67,46 +67,47 @@ class TransactionMetadata:
     )
 
     def __init__(self, transactional_id: str, value: TransactionLogValue) -> None:
-        """In: its newest value in the log."""
+        """Create it from `value`, its newest value in the log."""
         self.transactional_id = transactional_id
         self.set_value(value)
         self.last_epoch = NO_EPOCH
-        """The one before, as long as its owner may ask again for what it was not told: -1 after a load, as in
-        Kafka."""
+        """The previous epoch, as long as the producer may retry a request with a lost response; -1 after a load, as
+        in Kafka.
+        """
         self.previous_producer_id = value.previous_producer_id
-        """That before the last change. Plain records do not have it."""
+        """The producer id before the last change. Plain records do not have it."""
         self.partitions: set[TransactionPartition] = set()
-        """What an open transaction has; of an ended one what has no marker yet."""
+        """The partitions of an open transaction, or those of an ended one that still lack their marker."""
         self.markers_error: ErrorCode | None = None
-        """Why markers were given up, until the next load; None where none were."""
+        """The error at which markers were given up until the next load, None if they were not."""
         self.awaits_producer_id = False
         """Whether an abort waits for a new producer id."""
         if self.state is ONGOING or self.state in PREPARED:
             self.partitions.update(list_partitions(value))
 
     def set_value(self, value: TransactionLogValue) -> None:
-        """This is its newest value in the log, or is about to be."""
+        """Set the newest value, which is in the log or about to be."""
         self.value = value
         self.state: TransactionState = WRITTEN[value.transaction_status]
-        """Where it stands."""
+        """The current state."""
         self.producer_id: int = value.producer_id
-        """Of its present producer."""
+        """The id of the current producer."""
         self.producer_epoch: int = value.producer_epoch
-        """Of its present producer; while markers are under way that of these."""
+        """The epoch of the current producer; while markers are under way, the epoch of the markers."""
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether its producer id has no further epoch to give."""
+        """Return whether the producer id has no further epochs."""
         return self.value.producer_epoch >= LAST_EPOCH
 
     @property
     def start_ms(self) -> int:
-        """When the present or last transaction began, Unix time; -1 where there was none."""
+        """Return the start of the current or last transaction in Unix time (ms), -1 without a transaction."""
         return self.value.transaction_start_timestamp_ms
 
 
 def list_partitions(value: TransactionLogValue) -> list[TransactionPartition]:
-    """The partitions in a value."""
+    """Return the partitions in a value."""
     return [
         (topic.topic, partition)
         for topic in value.transaction_partitions or ()
@@ -115,7 +116,7 @@ def list_partitions(value: TransactionLogValue) -> list[TransactionPartition]:
 
 
 def group_by_topic(partitions: Iterable[TransactionPartition]) -> dict[str, list[int]]:
-    """Partitions as records and responses have them."""
+    """Group partitions by topic, as in records and responses."""
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
@@ -125,7 +126,9 @@ def group_by_topic(partitions: Iterable[TransactionPartition]) -> dict[str, list
 def add_to_partitions(
     value: TransactionLogValue, added: Iterable[TransactionPartition]
 ) -> list[TransactionPartitions]:
-    """The partitions in a value and others, which are not in it; nothing of the value is changed."""
+    """Return the partitions of a value together with `added`, which must not be in it. Does not change the
+    value.
+    """
     topics = group_by_topic(added)
     extended = [
         TransactionPartitions(topic=one.topic, partition_ids=[*one.partition_ids, *topics.pop(one.topic)])
@@ -139,10 +142,13 @@ def add_to_partitions(
 
 
 class TransactionView(Struct, frozen=True, kw_only=True):
-    """A transactional id. `state_ms` is for how long nothing about it has changed, `open_ms` since when its
-    transaction is open, until the last marker is there; None where none is. `partitions` are those of an open
-    transaction, `unmarked` those of an ended one that wait for its marker; `markers_error` is why markers were
-    given up until the next load. `transaction_version` is the level of who wrote to it last."""
+    """A transactional id at one moment.
+
+    `state_ms` is the time since the last change. `open_ms` is the time since the start of the transaction, up to
+    its last marker, None without one. `partitions` are the partitions of an open transaction, `unmarked` those of
+    an ended one without a marker. `markers_error` is the error at which markers were given up until the next load.
+    `transaction_version` is the level of the last writer.
+    """
 
     transactional_id: str
     state: TransactionState
@@ -158,7 +164,7 @@ class TransactionView(Struct, frozen=True, kw_only=True):
 
 
 def view_transaction(transaction: TransactionMetadata, wall_ms: int) -> TransactionView:
-    """Describe a transactional id at a wall time as immutable values."""
+    """Return the view of a transactional id at a wall time."""
     state, value = transaction.state, transaction.value
     partitions = tuple(sorted(transaction.partitions))
     is_open = state is ONGOING or state in PREPARED

@@ -28,8 +28,9 @@ _STATE_NAMES: Final = frozenset(state.value for state in TransactionState)
 def list_transactions(
     transactions: ShardTransactions, request: ListTransactions, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Answer a ListTransactions with a ListTransactionsResponse. Names that are no states come back; where no name
-    is one, nothing matches."""
+    """Answer a ListTransactions with a ListTransactionsResponse. The response returns unknown state names; if no
+    name is valid, nothing matches.
+    """
     states = frozenset(request.state_filters)
     producer_ids = frozenset(request.producer_id_filters)
     began_before_ms = builder.now.wall_ms - request.duration_filter
@@ -61,8 +62,7 @@ def list_transactions(
 def describe_transaction(
     transactions: ShardTransactions, request: DescribeTransaction, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Answer a DescribeTransaction. Of a transaction that has ended the partitions are those that still wait for
-    their marker."""
+    """Answer a DescribeTransaction. For an ended transaction the partitions are those without a marker."""
     transaction = transactions.find_transaction(request.transactional_id)
     error = find_error_before_lookup(request, transactions.config)
     if error is ErrorCode.NONE and transaction is None:

@@ -61,7 +61,7 @@ from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 EPOCH_BUMP_VERSION: Final = 5
 NO_LEVEL: Final = 0
-"""The level of a producer that ends a transaction without raising the epoch."""
+"""The level of a producer that ends a transaction without an epoch bump."""
 
 
 class _EndAction(Enum):
@@ -79,7 +79,7 @@ _PLAIN: Final[Mapping[tuple[TransactionState, bool], _EndAction]] = {
     (COMPLETE_COMMIT, _COMMIT): _EndAction.REPEAT,
     (COMPLETE_ABORT, _ABORT): _EndAction.REPEAT,
 }
-"""Below v5, for the present epoch; anything else is forbidden."""
+"""Below v5, for the current epoch; all other combinations are errors."""
 
 _BUMPING: Final[Mapping[tuple[TransactionState, bool, bool], _EndAction]] = {
     (ONGOING, _COMMIT, _CURRENT): _EndAction.END,
@@ -95,7 +95,7 @@ _BUMPING: Final[Mapping[tuple[TransactionState, bool, bool], _EndAction]] = {
     (COMPLETE_ABORT, _COMMIT, _REPEATED): _EndAction.FORBIDDEN,
     (COMPLETE_ABORT, _ABORT, _REPEATED): _EndAction.REPEAT,
 }
-"""From v5 on; anything else is of an epoch that has no business there."""
+"""From v5 on; all other combinations have an invalid epoch."""
 
 
 def end_txn(
@@ -105,7 +105,9 @@ def end_txn(
     builder: OutcomeBuilder,
     new_producer_id: int | None = None,
 ) -> None:
-    """Answer an EndTxn, when the outcome is durable. In: a new producer id, where one was drawn for it."""
+    """Answer an EndTxn when the outcome is durable. `new_producer_id` is a newly allocated id, None if none was
+    needed so far.
+    """
     if refuse_before_lookup(request, context, transactions.config, builder):
         return
     transaction = transactions.find_transaction(request.transactional_id)
@@ -149,7 +151,7 @@ def _end_and_bump(
     new_producer_id: int | None,
 ) -> None:
     if transaction.state in PREPARED:
-        # Before the producer id is looked at, which may be about to change.
+        # Must precede the check of the producer id, which may be about to change.
         _refuse_while_ending(transaction, request, context, builder)
         return
     if request.producer_id != transaction.producer_id and not _is_repeat_of_last_epoch(transaction, request):
@@ -180,7 +182,7 @@ def _end_and_bump(
 
 
 def _is_repeat_of_last_epoch(transaction: TransactionMetadata, request: EndTxnRequest) -> bool:
-    """Whether it may have ended the last transaction of the producer id that was used up with it."""
+    """Return whether the request may have ended the last transaction of the exhausted producer id."""
     return (
         request.producer_id == transaction.previous_producer_id
         and request.producer_epoch == LAST_EPOCH
@@ -224,7 +226,7 @@ def _refuse_end(
 
 
 def needs_producer_id(transaction: TransactionMetadata, level: int) -> bool:
-    """Whether an end at this level needs a new producer id."""
+    """Return whether an end at this level needs a new producer id."""
     return level >= EPOCH_BUMP_LEVEL and transaction.is_exhausted
 
 
@@ -237,8 +239,15 @@ def prepare_end(
     level: int,
     new_producer_id: int | None = None,
 ) -> tuple[int, int]:
-    """Settle the outcome. In: the level of who ends it; a new producer id where `needs_producer_id`. Out: producer
-    id and epoch of the next transaction."""
+    """Write the outcome of a transaction.
+
+    Args:
+        level: the `transaction.version` of the request.
+        new_producer_id: a new producer id, required if `needs_producer_id`.
+
+    Returns:
+        The producer id and the epoch of the next transaction.
+    """
     epoch = transaction.producer_epoch
     if level < EPOCH_BUMP_LEVEL:
         return _prepare(transactions, transaction, builder, is_committed, level, epoch)
@@ -256,8 +265,9 @@ def abort_and_fence(
     builder: OutcomeBuilder,
     new_producer_id: int | None,
 ) -> None:
-    """Abort an open transaction without its producer, whose epoch is over. In: a new producer id where the server's
-    level needs one."""
+    """Abort an open transaction and fence its producer. `new_producer_id` is required if the server's level needs
+    one.
+    """
     level, epoch = transactions.config.transaction_version, transaction.producer_epoch
     if transactions.bumps_epochs:
         prepare_end(
@@ -290,7 +300,7 @@ def _prepare(
         producer_epoch=producer_epoch,
         next_producer_id=NO_PRODUCER_ID if next_producer_id is None else next_producer_id,
         transaction_partitions=transaction.value.transaction_partitions or [],
-        # Of what may never have begun nobody knows since when.
+        # The start of a transaction that may never have begun is unknown.
         transaction_start_timestamp_ms=transaction.start_ms if transaction.state is ONGOING else now_ms,
         client_transaction_version=level,
     )
@@ -314,7 +324,7 @@ def _prepare(
 def send_markers(
     transactions: ShardTransactions, transaction: TransactionMetadata, builder: OutcomeBuilder
 ) -> None:
-    """Have the markers of a settled transaction written, where it has none yet; without any it is over."""
+    """Send the markers of a transaction with a decided outcome. Without partitions it is complete at once."""
     assert transaction.state in PREPARED, (transaction.transactional_id, transaction.state)
     if transaction.partitions:
         builder.add_message(build_markers_message(transactions, transaction))
@@ -323,7 +333,7 @@ def send_markers(
 
 
 def build_markers_message(transactions: ShardTransactions, transaction: TransactionMetadata) -> Message:
-    """What has the markers of a settled transaction written."""
+    """Build the message that requests the markers of a transaction with a decided outcome."""
     markers = WriteMarkers(
         transaction.transactional_id,
         transaction.producer_id,
@@ -368,7 +378,7 @@ def _complete(
 def on_markers_written(
     transactions: ShardTransactions, request: MarkersWritten, builder: OutcomeBuilder
 ) -> None:
-    """Partitions have their marker: with the last one the transaction is over."""
+    """Record the markers of partitions; the last one completes the transaction."""
     transaction = _find_waiting_transaction(transactions, request)
     if transaction is not None:
         transaction.partitions.difference_update(request.partitions)
@@ -379,8 +389,9 @@ def on_markers_written(
 def on_markers_refused(
     transactions: ShardTransactions, request: MarkersRefused, builder: OutcomeBuilder
 ) -> None:
-    """Partitions have seen a later epoch of the producer, or of its coordinator. Whoever has that decides; here
-    nothing is done about it."""
+    """Give up markers: the partitions have seen a later epoch of the producer or of its coordinator. The owner of
+    the later epoch decides the outcome, so this coordinator stops.
+    """
     transaction = _find_waiting_transaction(transactions, request)
     if transaction is not None:
         transaction.markers_error = request.error
@@ -398,8 +409,11 @@ def on_markers_refused(
 def _find_waiting_transaction(
     transactions: ShardTransactions, request: MarkersWritten | MarkersRefused
 ) -> TransactionMetadata | None:
-    """The transaction whose markers it is about; None when it does not wait for them any more, or they are those of
-    another load, whose answers may come after the same producer has ended another transaction."""
+    """Return the transaction that waits for these markers.
+
+    None if it does not wait any more, or if the markers are from another load: their responses may arrive after the
+    same producer has ended another transaction.
+    """
     transaction = transactions.find_transaction(request.transactional_id)
     if (
         transaction is None

@@ -1,4 +1,4 @@
-"""Events of transactional ids: one class for each, with the details of refusals."""
+"""Events of transactional ids, one class each, with the details of refusals."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -8,60 +8,63 @@ from protocol.error_codes import ErrorCode
 
 
 class EpochDiffers(NamedTuple):
-    """PRODUCER_FENCED (INVALID_PRODUCER_EPOCH in older versions): the epoch is not the present one."""
+    """PRODUCER_FENCED (INVALID_PRODUCER_EPOCH in older versions): the epoch is not the current one."""
 
     sent: int
     current: int
 
 
 class ProducerIdDiffers(NamedTuple):
-    """INVALID_PRODUCER_ID_MAPPING, or PRODUCER_FENCED of an InitProducerId: the producer id is not the present
-    one."""
+    """INVALID_PRODUCER_ID_MAPPING, or PRODUCER_FENCED of an InitProducerId: the producer id is not the current
+    one.
+    """
 
     sent: int
     current: int
 
 
 class TimeoutOutOfRange(NamedTuple):
-    """INVALID_TRANSACTION_TIMEOUT: transaction.max.timeout.ms is the bound; at least 1 is asked for."""
+    """INVALID_TRANSACTION_TIMEOUT: the timeout must be between 1 and transaction.max.timeout.ms."""
 
     timeout_ms: int
     max_ms: int
 
 
 class EndForbidden(NamedTuple):
-    """INVALID_TXN_STATE: nothing in this state can be committed, or aborted."""
+    """INVALID_TXN_STATE: the transaction cannot be committed (or aborted) in this state."""
 
     state: str
     is_committed: bool
 
 
 class MarkersOutstanding(NamedTuple):
-    """CONCURRENT_TRANSACTIONS: an ended transaction waits for the markers of so many partitions."""
+    """CONCURRENT_TRANSACTIONS: an ended transaction waits for the markers of `partitions` partitions."""
 
     partitions: int
 
 
 class AbortsOpenTransaction(NamedTuple):
-    """CONCURRENT_TRANSACTIONS of an InitProducerId: it found a transaction open, and is to come again when that
-    is aborted."""
+    """CONCURRENT_TRANSACTIONS of an InitProducerId: a transaction is open; the client must retry after its
+    abort.
+    """
 
 
 class NoProducerId(NamedTuple):
-    """COORDINATOR_NOT_AVAILABLE: no new producer id could be drawn."""
+    """COORDINATOR_NOT_AVAILABLE: the allocation of a producer id failed."""
 
     reason: str
 
 
 class PartitionsMissing(NamedTuple):
-    """TRANSACTION_ABORTABLE: so many of the partitions asked about are not in the transaction."""
+    """TRANSACTION_ABORTABLE: `partitions` of the partitions to verify are not in the transaction."""
 
     partitions: int
 
 
 class RecordTooLarge(NamedTuple):
-    """UNKNOWN_SERVER_ERROR: with so many partitions the record of the transaction would be too large;
-    message.max.bytes is the bound."""
+    """UNKNOWN_SERVER_ERROR: with `partitions` partitions the record of the transaction would exceed
+    message.max.bytes.
+    """
 
     partitions: int
     max_bytes: int
@@ -81,13 +84,13 @@ RefusalDetail: TypeAlias = (
 
 
 class TransactionEvent(MachineEvent):
-    """Something happened to a transactional id."""
+    """Base of all events about a transactional id."""
 
     transactional_id: str
 
 
 class ProducerEvent(TransactionEvent):
-    """It is about this producer id, in this epoch."""
+    """Base of the events about a producer id and epoch."""
 
     producer_id: int
     producer_epoch: int
@@ -95,7 +98,7 @@ class ProducerEvent(TransactionEvent):
 
 @wire_name("Initialized")
 class ProducerInitialized(ProducerEvent):
-    """A producer got its id and epoch; `is_repeat`: it had them, and may not have been told."""
+    """A producer got its id and epoch. `is_repeat`: it had them already and repeats the request."""
 
     timeout_ms: int
     is_repeat: bool
@@ -103,8 +106,11 @@ class ProducerInitialized(ProducerEvent):
 
 @wire_name("Fenced")
 class ProducerFenced(ProducerEvent):
-    """A transaction was open when a producer with its transactional id began anew: it is aborted, and its
-    producer, of this epoch, is out. Told together with a Prepared."""
+    """A producer started while a transaction of its transactional id was open.
+
+    The transaction is aborted and its producer, with this epoch, is fenced. A TransactionPrepared accompanies this
+    event.
+    """
 
     open_ms: int
     partitions: int
@@ -112,8 +118,11 @@ class ProducerFenced(ProducerEvent):
 
 @wire_name("TimedOut")
 class TransactionTimedOut(ProducerEvent):
-    """A transaction was open for longer than its producer had allowed: it is aborted, and its producer, of this
-    epoch, is out. Told together with a Prepared."""
+    """A transaction exceeded the timeout of its producer.
+
+    The transaction is aborted and its producer, with this epoch, is fenced. A TransactionPrepared accompanies this
+    event.
+    """
 
     open_ms: int
     timeout_ms: int
@@ -122,15 +131,14 @@ class TransactionTimedOut(ProducerEvent):
 
 @wire_name("Began")
 class TransactionBegan(ProducerEvent):
-    """A transaction has its first partitions."""
+    """The first partitions were added to a transaction."""
 
     partitions: int
 
 
 @wire_name("Prepared")
 class TransactionPrepared(ProducerEvent):
-    """The outcome of a transaction is settled, by its producer or by the server; the epoch is that of its
-    markers."""
+    """The producer or the server decided the outcome of a transaction. The epoch is that of the markers."""
 
     is_committed: bool
     open_ms: int
@@ -139,8 +147,9 @@ class TransactionPrepared(ProducerEvent):
 
 @wire_name("Completed")
 class TransactionCompleted(ProducerEvent):
-    """A transaction is over: every partition has its marker. `open_ms` is since it began, `markers_ms` what its
-    markers took of that; the epoch is that of the next transaction."""
+    """Every partition of a transaction has its marker. `open_ms` is the time since its start, of which `markers_ms`
+    was spent on markers. The epoch is that of the next transaction.
+    """
 
     is_committed: bool
     open_ms: int
@@ -150,8 +159,9 @@ class TransactionCompleted(ProducerEvent):
 
 @wire_name("MarkersSentAgain")
 class MarkersSentAgain(ProducerEvent):
-    """The log says that a transaction ended, and not that every partition has its marker: after a load all are
-    asked for again."""
+    """After a load, all markers of an ended transaction are sent again, because the log does not show that every
+    partition has its marker.
+    """
 
     is_committed: bool
     partitions: int
@@ -159,8 +169,9 @@ class MarkersSentAgain(ProducerEvent):
 
 @wire_name("MarkersGivenUp")
 class MarkersGivenUp(ProducerEvent):
-    """Partitions will not take the marker of a transaction from this coordinator: it stays as it is until the
-    next load. `partitions` is how many these are."""
+    """`partitions` partitions refuse the marker of a transaction from this coordinator. The transaction stays
+    unchanged until the next load.
+    """
 
     error: ErrorCode
     partitions: int
@@ -168,16 +179,19 @@ class MarkersGivenUp(ProducerEvent):
 
 @wire_name("Expired")
 class TransactionalIdExpired(ProducerEvent):
-    """A transactional id was forgotten: nothing was heard of it for `idle_ms`."""
+    """A transactional id expired after `idle_ms` without a request."""
 
     idle_ms: int
 
 
 @wire_name("Refused")
 class TransactionRequestRefused(ProducerEvent):
-    """A request was answered with an error. `request` is Kafka's name of it, producer id and epoch are those that
-    it came with (-1: none), `error` is that of its newest version; `state` is the transactional id's, "" where it
-    is unknown or nobody looked; `detail` is None where there is no more to say."""
+    """A request was answered with an error.
+
+    `request` is Kafka's name of the request. Producer id and epoch are from the request (-1: none), and `error` is
+    the error in the newest version. `state` is the state of the transactional id, "" if it is unknown or the check
+    ran before the lookup. `detail` is None if there are no details.
+    """
 
     request: str
     error: ErrorCode
@@ -187,8 +201,9 @@ class TransactionRequestRefused(ProducerEvent):
 
 @wire_name("RecordsSkipped")
 class TransactionRecordsSkipped(MachineEvent):
-    """The log has `count` values of a version that is not known here: those transactional ids are as good as
-    unknown, until a producer initializes them again."""
+    """The log has `count` values of the unknown version `version`. Their transactional ids are treated as unknown
+    until a producer initializes them again.
+    """
 
     version: int
     count: int

@@ -32,7 +32,7 @@ from storage.batch_size import calculate_batch_size
 
 PLAIN_VERSION: Final = 0
 FLEXIBLE_VERSION: Final = 1
-"""The version of a value that has producer ids before and after, and the level of who ended the transaction."""
+"""The value version with previous and next producer ids and the client's transaction level."""
 _INT16: Final = Struct(">h")
 _VALUE_VERSIONS: Final = message_info(TransactionLogValue).versions
 _EMPTY_STATUS: Final = STATUSES[EMPTY]
@@ -44,19 +44,19 @@ _VALUE_WRITERS: Final = {
 }
 
 _MAX_PARTITION_BYTES: Final = 300
-"""Bytes: the longest name of a topic, and numbers."""
+"""Bytes: the longest topic name, and numbers."""
 _MAX_CHARACTER_BYTES: Final = 3
 _MAX_OTHER_BYTES: Final = 300
 
 
 class UnknownValue(NamedTuple):
-    """A value of a version that is not known here."""
+    """A value of an unknown version."""
 
     version: int
 
 
 def fits_plain_version(value: TransactionLogValue) -> bool:
-    """Whether a value says nothing that its plain version would leave out."""
+    """Return whether a value loses nothing in the plain version (0)."""
     return (
         value.previous_producer_id == -1
         and value.next_producer_id == -1
@@ -68,8 +68,9 @@ def fits_plain_version(value: TransactionLogValue) -> bool:
 def build_fact(
     transactional_id: str, value: TransactionLogValue | None, *, is_flexible: bool = False
 ) -> Fact:
-    """The record of a transactional id, a tombstone for None. In: whether its form is to be flexible even where
-    that says no more."""
+    """Build the record of a transactional id, a tombstone for None. `is_flexible` forces the flexible form even if
+    the value does not need it.
+    """
     key = TransactionLogKey(transactional_id=transactional_id)
     if value is None:
         return Fact(key, None)
@@ -78,12 +79,12 @@ def build_fact(
 
 
 class TransactionRecordCodec:
-    """The records of `__transaction_state`."""
+    """The codec for records of `__transaction_state`."""
 
     contents: Final = f"transactions, of record type {KEY_VERSION}"
 
     def encode(self, fact: Fact) -> EncodedFact:
-        """Key and value of a fact."""
+        """Return the key and the value of a fact."""
         key = bytearray(_KEY_PREFIX)
         _write_key(fact.key, key)
         if fact.value is None:
@@ -98,14 +99,14 @@ class TransactionRecordCodec:
         return self.encode
 
     def canonical_key(self, key: bytes) -> bytes | None:
-        """The key itself; None for one of another version. Raises Malformed."""
+        """Return the key unchanged, None for a key of another version. Raises Malformed."""
         if _read_version(key, "key") != KEY_VERSION:
             return None
         decoder(TransactionLogKey, KEY_VERSION)(key, _INT16.size)
         return key
 
     def decode(self, key: bytes, value: bytes) -> Fact:
-        """A fact of the log; its value is an UnknownValue where the version is not known. Raises Malformed."""
+        """Decode a fact of the log. The value of an unknown version becomes an UnknownValue. Raises Malformed."""
         assert _read_version(key, "key") == KEY_VERSION, key
         decoded_key = decoder(TransactionLogKey, KEY_VERSION)(key, _INT16.size)
         version = _read_version(value, "value")
@@ -137,7 +138,9 @@ _CODEC: Final = TransactionRecordCodec()
 def exceeds_max_bytes(
     transactional_id: str, partitions: Sequence[TransactionPartitions], count: int, max_bytes: int
 ) -> bool:
-    """Whether the record of an open transaction with these partitions, `count` in all, is a larger batch."""
+    """Return whether the batch with the record of an open transaction exceeds `max_bytes`. `count` is the number of
+    `partitions`.
+    """
     upper_bound = (
         count * _MAX_PARTITION_BYTES + len(transactional_id) * _MAX_CHARACTER_BYTES + _MAX_OTHER_BYTES
     )
@@ -158,15 +161,15 @@ def exceeds_max_bytes(
 
 
 class DurableTransactions:
-    """The newest value of each transactional id. Values are never changed."""
+    """The newest value of each transactional id. Values are immutable."""
 
     __slots__ = ("skipped", "values")
 
     def __init__(self, values: dict[str, TransactionLogValue] | None = None) -> None:
         self.values: dict[str, TransactionLogValue] = {} if values is None else values
-        """To be read, not written."""
+        """Read only."""
         self.skipped: list[UnknownValue] = []
-        """Values of versions that are not known here; their records stay in the log."""
+        """Values of unknown versions; their records stay in the log."""
 
     def replay(self, record: Fact, _: int = NO_PRODUCER_ID) -> None:
         """Apply one record: the later one of a key wins, a tombstone removes it. Records of this log belong to no
@@ -182,14 +185,16 @@ class DurableTransactions:
             self.skipped.append(value)
 
     def copy(self) -> "DurableTransactions":
-        """The state as it is now, which later records do not change."""
+        """Return a copy that later records do not change."""
         return DurableTransactions(dict(self.values))
 
     def __len__(self) -> int:
-        """The number of transactional ids."""
+        """Return the number of transactional ids."""
         return len(self.values)
 
     def facts(self) -> Iterator[Fact]:
-        """Records that make this state of an empty one, each in a version that has all that its value says."""
+        """Yield records that restore this state from an empty one, each in a version that can hold all fields of
+        its value.
+        """
         for transactional_id, value in self.values.items():
             yield build_fact(transactional_id, value)

@@ -1,10 +1,8 @@
-"""Refused requests: what is wrong with one whatever the transactional id, which response says so, and how it is
-told.
+"""Rules for refusing requests: validation before lookup, error responses, and events.
 
-`TRANSACTION_REQUEST_RULES` has one entry for each request that is answered. The handlers use it, and so does
-the shell for requests that it cannot put to a shard, because their partition is being read or is not here.
-
-Source: `getErrorResponse` of Kafka's request classes; the checks at the entry of its `TransactionCoordinator`.
+`TRANSACTION_REQUEST_RULES` has one entry for each request with a response. The handlers use it, and so does the
+runtime for requests that cannot reach a shard, because their partition is loading or elsewhere. Source:
+`getErrorResponse` of Kafka's request classes; the checks at the entry of its `TransactionCoordinator`.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,7 +36,7 @@ END_KNOWS_FENCED_VERSION: Final = 2
 
 
 def validate_init_producer_id(request: InitProducerIdRequest, config: TransactionConfig) -> ErrorCode:
-    """Producer id and epoch come together; there is a name; the timeout is within its bounds."""
+    """Require producer id and epoch together, a transactional id, and a timeout within its bounds."""
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
         return ErrorCode.INVALID_REQUEST
     if not request.transactional_id:
@@ -49,12 +47,12 @@ def validate_init_producer_id(request: InitProducerIdRequest, config: Transactio
 
 
 def validate_transactional_id(request: Any, _: TransactionConfig) -> ErrorCode:
-    """The transactional id must not be empty."""
+    """Require a transactional id that is not empty."""
     return ErrorCode.NONE if request.transactional_id else ErrorCode.INVALID_REQUEST
 
 
 def translate_fenced_error(error: ErrorCode, api_version: int, known_since: int) -> ErrorCode:
-    """Older versions do not know PRODUCER_FENCED."""
+    """Replace PRODUCER_FENCED for versions that do not know it."""
     is_unknown = error is ErrorCode.PRODUCER_FENCED and api_version < known_since
     return ErrorCode.INVALID_PRODUCER_EPOCH if is_unknown else error
 
@@ -89,16 +87,16 @@ def _build_list_error(_: ListTransactions, version: int, error: ErrorCode) -> Li
 
 
 class TransactionRequestRule(Struct, frozen=True):
-    """What there is to know of the refusals of one class of requests."""
+    """The rule for refusing one class of requests."""
 
     name: str
-    """Kafka's, of the API."""
+    """Kafka's name of the API."""
     build_response: Callable[[Any, int, ErrorCode], object]
-    """Takes the request, its API version and the error."""
+    """Called with the request, its API version and the error."""
     check: Callable[[Any, TransactionConfig], ErrorCode]
-    """What is wrong with the request whatever the transactional id."""
+    """Returns the error that holds for any transactional id."""
     is_read_only: Callable[[Any], bool] = lambda _: False
-    """Whether no record ever comes of one."""
+    """Returns whether a request never writes records."""
 
 
 TRANSACTION_REQUEST_RULES: Final[Mapping[type[object], TransactionRequestRule]] = {
@@ -130,12 +128,12 @@ def build_transaction_error_response(request: object, api_version: int, error: E
 
 
 def find_error_before_lookup(request: object, config: TransactionConfig) -> ErrorCode:
-    """What is wrong with a request whatever the transactional id: told even while its partition is loading."""
+    """Return the error of a request that holds for any transactional id, even while its partition is loading."""
     return TRANSACTION_REQUEST_RULES[type(request)].check(request, config)
 
 
 def is_read_only(request: object) -> bool:
-    """Whether no record ever comes of a request: it can be served while none can be written."""
+    """Return whether a request never writes records, so that groupd can serve it while writes are impossible."""
     rules = TRANSACTION_REQUEST_RULES.get(type(request))
     return rules is not None and rules.is_read_only(request)
 
@@ -148,8 +146,9 @@ def refuse_request(
     builder: OutcomeBuilder,
     detail: RefusalDetail | None = None,
 ) -> None:
-    """Answer a request with an error, and tell of it. In: None where nothing is known of the transactional id, or
-    nobody looked."""
+    """Answer a request with an error, and add the event. `transaction` is None if it is unknown or the check ran
+    before the lookup.
+    """
     builder.reply(context.waiter, build_transaction_error_response(request, context.api_version, error))
     add_refused_event(transaction, request, error, builder, detail)
 
@@ -160,7 +159,7 @@ def refuse_before_lookup(
     config: TransactionConfig,
     builder: OutcomeBuilder,
 ) -> bool:
-    """Refuse what is wrong whatever the transactional id; whether it was."""
+    """Refuse a request with an error that holds for any transactional id; return whether it was refused."""
     error = find_error_before_lookup(request, config)
     if error is ErrorCode.NONE:
         return False
@@ -179,7 +178,7 @@ def add_refused_event(
     builder: OutcomeBuilder,
     detail: RefusalDetail | None = None,
 ) -> None:
-    """State that a request is refused, in part or as a whole."""
+    """Add the event of a refused request, or of a part of it."""
     builder.add_event(
         TransactionRequestRefused(
             request.transactional_id or "",

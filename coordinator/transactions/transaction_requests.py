@@ -12,20 +12,22 @@ from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 
 TransactionPartition: TypeAlias = tuple[str, int]
-"""A topic and one of its partitions; `__consumer_offsets` where a transaction has offsets of groups."""
+"""A topic and one of its partitions; `__consumer_offsets` for the offsets of groups."""
 
 PRODUCER_ID: Final = "producer id"
-"""The work of drawing a producer id that nobody had. Its argument is a SuspendedRequest; its result is the id."""
+"""The work of allocating a new producer id. Its argument is a SuspendedRequest; its result is the id."""
 
 TRANSACTION_MARKERS: Final = "transaction markers"
-"""Where WriteMarkers go. No topic: none may have that name."""
+"""The destination of WriteMarkers. Not a topic: the name is invalid for topics."""
 
 
 class AddPartitions(Struct, frozen=True):
-    """Take partitions into a transaction, which begins with the first of them; with `verify_only` tell whether it
-    has them. `transaction_version` is the level of who asks: 2 for what a broker asks on behalf of a producer
-    that adds implicitly, 0 for AddPartitionsToTxn below v4 and AddOffsetsToTxn. Answered with
-    AddPartitionsResult."""
+    """Add partitions to a transaction, which begins with the first one; with `verify_only` only check that it has
+    them.
+
+    `transaction_version` is the level of the sender: 2 for a broker on behalf of a producer that adds implicitly, 0
+    for AddPartitionsToTxn below v4 and AddOffsetsToTxn. Answered with AddPartitionsResult.
+    """
 
     transactional_id: str
     producer_id: int
@@ -36,21 +38,23 @@ class AddPartitions(Struct, frozen=True):
 
 
 class AddPartitionsResult(Struct, frozen=True):
-    """What became of each partition. PRODUCER_FENCED and TRANSACTION_ABORTABLE stand there whatever the asker's
-    version."""
+    """The result for each partition. It contains PRODUCER_FENCED and TRANSACTION_ABORTABLE even for versions that
+    do not know them.
+    """
 
     errors: Mapping[TransactionPartition, ErrorCode]
 
 
 class DescribeTransaction(Struct, frozen=True):
-    """One id of a DescribeTransactions. Answered with a DescribeTransactionsTransactionState."""
+    """One transactional id of a DescribeTransactions. Answered with a DescribeTransactionsTransactionState."""
 
     transactional_id: str
 
 
 class ListTransactions(Struct, frozen=True):
-    """The transactional ids that pass every filter. An empty one lets everything through, and so does a negative
-    duration, in milliseconds. Answered with a ListTransactionsResponse."""
+    """List the transactional ids that pass every filter. An empty filter, or a negative duration (ms), passes all.
+    Answered with a ListTransactionsResponse.
+    """
 
     state_filters: Sequence[str] = ()
     producer_id_filters: Sequence[int] = ()
@@ -59,9 +63,11 @@ class ListTransactions(Struct, frozen=True):
 
 
 class WriteMarkers(NamedTuple):
-    """Write the markers of an ended transaction, each until it is there. It goes to TRANSACTION_MARKERS; what
-    came of it is told with `build_markers_written` and `build_markers_refused`, in as many parts as it takes,
-    but once for each partition."""
+    """Write the markers of an ended transaction, with retries until each one is written.
+
+    Sent to TRANSACTION_MARKERS. The answers are built with `build_markers_written` and `build_markers_refused`, any
+    number of them, but with one result for each partition.
+    """
 
     transactional_id: str
     producer_id: int
@@ -72,7 +78,7 @@ class WriteMarkers(NamedTuple):
     partitions: Sequence[TransactionPartition]
 
     def build_markers_written(self, partitions: Sequence[TransactionPartition]) -> "MarkersWritten":
-        """The notification that these partitions have their marker."""
+        """Build the notification that these partitions have their marker."""
         return MarkersWritten(
             self.transactional_id, self.producer_id, self.producer_epoch, self.coordinator_epoch, partitions
         )
@@ -80,7 +86,7 @@ class WriteMarkers(NamedTuple):
     def build_markers_refused(
         self, partitions: Sequence[TransactionPartition], error: ErrorCode
     ) -> "MarkersRefused":
-        """The notification that these partitions refuse the marker of this coordinator."""
+        """Build the notification that these partitions refuse the marker of this coordinator."""
         return MarkersRefused(
             self.transactional_id,
             self.producer_id,
@@ -92,8 +98,9 @@ class WriteMarkers(NamedTuple):
 
 
 class MarkersWritten(Struct, frozen=True):
-    """These partitions have the marker that was asked for, or are gone for good. No reply. `coordinator_epoch`
-    tells which load of the coordinator asked: what it is told of another one's markers does not count."""
+    """These partitions have the requested marker, or are deleted. No reply. `coordinator_epoch` identifies the load
+    of the coordinator that requested it; results for another load are ignored.
+    """
 
     transactional_id: str
     producer_id: int
@@ -103,8 +110,9 @@ class MarkersWritten(Struct, frozen=True):
 
 
 class MarkersRefused(Struct, frozen=True):
-    """These partitions refused the marker with INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED: it is
-    given up until the next load. No reply."""
+    """These partitions refused the marker with INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED. The
+    coordinator gives it up until the next load. No reply.
+    """
 
     transactional_id: str
     producer_id: int
@@ -115,8 +123,7 @@ class MarkersRefused(Struct, frozen=True):
 
 
 class AbortTimedOut(Struct, frozen=True):
-    """Abort a transaction if it has been open for longer than its producer allows. No reply; nobody outside
-    asks."""
+    """Abort a transaction that has exceeded its producer's timeout. Internal request without a reply."""
 
     transactional_id: str
 
@@ -125,7 +132,7 @@ Resumable: TypeAlias = InitProducerIdRequest | EndTxnRequest | AbortTimedOut
 
 
 class SuspendedRequest(NamedTuple):
-    """A request that is processed again from the start once there is a producer id for it."""
+    """A request to process again from the start when its producer id arrives."""
 
     request: Resumable
     context: Context
@@ -144,14 +151,14 @@ Request: TypeAlias = (
 
 
 class TransactionTimerKind(IntEnum):
-    """What a timer is for."""
+    """The purpose of a timer."""
 
     ABORT_TIMED_OUT = 0
     REMOVE_EXPIRED = 1
 
 
 class TransactionTimerKey(NamedTuple):
-    """Names a timer. Both are of the whole shard: each looks at a part of its transactions at a time."""
+    """The key of a timer. Both timers serve the whole shard; each firing handles a part of its transactions."""
 
     kind: TransactionTimerKind
 
@@ -160,9 +167,9 @@ class TransactionTimerKey(NamedTuple):
 
 
 EPOCH_BUMP_LEVEL: Final = 2
-"""The level of `transaction.version` from which on the epoch rises with each end (KIP-890)."""
+"""The `transaction.version` from which on each end bumps the epoch (KIP-890)."""
 FLEXIBLE_RECORDS_LEVEL: Final = 1
-"""The level of `transaction.version` from which on records have their flexible form."""
+"""The `transaction.version` from which on records have the flexible form."""
 
 
 class TransactionConfig(Struct, frozen=True, kw_only=True):
@@ -174,6 +181,6 @@ class TransactionConfig(Struct, frozen=True, kw_only=True):
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int
     transaction_remove_expired_transaction_cleanup_interval_ms: int
     message_max_bytes: int
-    """Bounds the record of one transaction."""
+    """The bound for the record of one transaction."""
     transaction_version: int = EPOCH_BUMP_LEVEL
-    """The finalized level of the feature: 0, 1 or 2. No property, but a feature of the cluster."""
+    """The finalized level of the feature: 0, 1 or 2. A feature of the cluster, not a property."""

@@ -76,7 +76,7 @@ RESUME_HANDLERS: Final[Mapping[type[Resumable], ResumeHandler]] = {
     EndTxnRequest: end_txn,
     AbortTimedOut: abort_timed_out,
 }
-"""Handlers of requests that may wait for a new producer id; they take it when it is there."""
+"""Handlers of requests that may wait for a new producer id; each takes the id when it arrives."""
 
 NOTIFICATION_HANDLERS: Final[
     Mapping[type[object], Callable[[ShardTransactions, Any, OutcomeBuilder], None]]
@@ -93,18 +93,23 @@ TIMER_HANDLERS: Final[Mapping[TransactionTimerKind, Callable[[ShardTransactions,
 
 
 class TransactionShard:
-    """All transactions of one partition. Not for several threads; every call returns without waiting."""
+    """All transactions of one partition. Not thread-safe; every call returns without waiting."""
 
     __slots__ = ("_transactions",)
 
     def __init__(self, config: TransactionConfig, coordinator_epoch: int) -> None:
-        """In: the epoch of this load, above those of all before it: markers have it, and older ones are refused."""
+        """Create an empty shard. `coordinator_epoch` is the epoch of this load, higher than all earlier ones.
+        Markers carry it, and partitions refuse markers with an older one.
+        """
         self._transactions = ShardTransactions(config, coordinator_epoch)
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
-        """Act on a request. It is answered among the outcome's replies, or parked until a producer id was drawn for
-        it: then a later outcome answers its waiter. Every waiter is answered exactly once; MarkersWritten,
-        MarkersRefused and WorkDone have no reply of their own."""
+        """Handle a request.
+
+        The response is in the outcome's replies, or the request is parked until a producer id arrives. Then a later
+        outcome answers its waiter. Every waiter is answered exactly once; MarkersWritten, MarkersRefused and
+        WorkDone have no reply.
+        """
         transactions = self._transactions
         builder = OutcomeBuilder(now, transactions.durable.replay)
         kind = type(request)
@@ -122,32 +127,35 @@ class TransactionShard:
         return builder.build()
 
     def fire_timer(self, key: TransactionTimerKey, now: Now) -> Outcome:
-        """Act on a timer whose deadline has passed."""
+        """Handle a timer whose deadline has passed."""
         builder = OutcomeBuilder(now, self._transactions.durable.replay)
         TIMER_HANDLERS[key.kind](self._transactions, builder)
         return builder.build()
 
     def replay(self, record: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Apply a record of the log to the durable state. While loading; live records are applied already."""
+        """Apply a record of the log to the durable state, during a load. Live records are applied when they are
+        written.
+        """
         self._transactions.durable.replay(record, producer_id)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """A marker in the log of transactions says nothing: its records belong to none."""
+        """Ignore a marker: the records in the log of transactions belong to no transaction."""
 
     @property
     def has_open_transactions(self) -> bool:
-        """Whether records wait for the end of their transaction: none ever does."""
+        """Return False: no records wait for the end of a transaction."""
         return False
 
     def on_loaded(self, now: Now) -> Outcome:
-        """The last record was replayed: have markers written that may be missing, and arm timers."""
+        """Finish the load after the last record: send markers that may be missing, and arm timers."""
         builder = OutcomeBuilder(now, self._transactions.durable.replay)
         load_transactions(self._transactions, builder)
         return builder.build()
 
     def unload(self) -> list[tuple[int, object]]:
-        """Give the transactions up: NOT_COORDINATOR for everyone who waits for a producer id. The shard answers
-        nothing useful any more."""
+        """Unload the shard. Returns NOT_COORDINATOR for each request that waits for a producer id. The shard must
+        not be used afterwards.
+        """
         parked = self._transactions.parked
         replies = [
             (
@@ -160,50 +168,53 @@ class TransactionShard:
         return replies
 
     def view_transaction(self, transactional_id: str, now: Now) -> TransactionView | None:
-        """A transactional id as it is now, as values; None when it is not known."""
+        """Return the view of a transactional id, None if it is unknown."""
         transaction = self._transactions.find_transaction(transactional_id)
         return None if transaction is None else view_transaction(transaction, now.wall_ms)
 
     def list_transactional_ids(self) -> list[str]:
-        """All known transactional ids, oldest first."""
+        """Return all known transactional ids, oldest first."""
         return list(self._transactions.by_id)
 
     def iterate_open_partitions(self) -> Iterator[tuple[int, TransactionPartition]]:
-        """What transactions that are not over have written to, or are about to, with their producer ids."""
+        """Iterate over the partitions of unfinished transactions, with their producer ids. Includes partitions that
+        the producer may not have written to yet.
+        """
         for transaction in self._transactions.by_id.values():
             for partition in transaction.partitions:
                 yield transaction.value.producer_id, partition
 
     def list_open_ids(self) -> list[str]:
-        """The transactional ids with an open transaction."""
+        """Return the transactional ids with an open transaction."""
         return list(self._transactions.open)
 
     @property
     def states(self) -> Mapping[TransactionState, int]:
-        """How many transactional ids are in which state."""
+        """Return the number of transactional ids by state."""
         return self._transactions.states
 
     @property
     def durable_keys(self) -> int:
-        """How many keys have a value in the log."""
+        """Return the number of keys that have a value in the log."""
         return len(self._transactions.durable)
 
     def copy_durable(self) -> DurableTransactions:
-        """What the log says, as it is now: to be written down while the shard goes on."""
+        """Return a copy of the durable state, to write while the shard continues."""
         return self._transactions.durable.copy()
 
     def snapshot_durable(self) -> dict[str, TransactionLogValue]:
-        """What the log says, by transactional id: for comparison with what another shard made of the same
-        records."""
+        """Return the durable state by transactional id, for comparison with another shard that replayed the same
+        records.
+        """
         return dict(self._transactions.durable.values)
 
     def check_invariants(self) -> None:
-        """Assert what must hold between calls. Looks at everything: for tests and simulations."""
+        """Raise AssertionError if an invariant is violated. Checks everything: for tests and simulations."""
         check_invariants(self._transactions)
 
 
 def load_transactions(transactions: ShardTransactions, builder: OutcomeBuilder) -> None:
-    """Every transactional id that the log knows."""
+    """Load every transactional id in the log."""
     assert not transactions.by_id, "a shard is loaded once, before it is used"
     ended = []
     for transactional_id, value in transactions.durable.values.items():

@@ -32,9 +32,9 @@ from typing import Final
 
 
 class TransactionState(Enum):
-    """A state; its value is the name that DescribeTransactions and ListTransactions give it."""
+    """A state; its value is its name in DescribeTransactions and ListTransactions."""
 
-    # That of enumerations hashes the name in Python, and every request looks up some states.
+    # Enum's own hash function hashes the name in Python, and every request looks up some states.
     __hash__ = object.__hash__
 
     EMPTY = "Empty"
@@ -59,17 +59,17 @@ PREPARE_EPOCH_FENCE: Final = TransactionState.PREPARE_EPOCH_FENCE
 STATUSES: Final[Mapping[TransactionState, int]] = {
     state: number for number, state in enumerate(TransactionState)
 }
-"""The number of each in the log."""
+"""The number of each state in the log."""
 
 WRITTEN: Final[Mapping[int, TransactionState]] = {
     STATUSES[state]: state for state in TransactionState if state not in (DEAD, PREPARE_EPOCH_FENCE)
 }
-"""The states that are in a log, by number."""
+"""The states that records can have, by number."""
 
 PREPARED: Final = frozenset((PREPARE_COMMIT, PREPARE_ABORT))
-"""The outcome is settled, and markers are under way."""
+"""The outcome is decided, and markers are under way."""
 MAY_EXPIRE: Final = frozenset((EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT))
-"""Nothing is open: the next producer, transaction or nothing at all may follow."""
+"""No transaction is open: the transactional id may expire."""
 
 MEANINGS: Final[Mapping[TransactionState, str]] = {
     EMPTY: "a producer has its id and epoch, and no transaction yet",

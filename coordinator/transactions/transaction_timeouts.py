@@ -27,9 +27,9 @@ from coordinator.transactions.transaction_requests import (
 from coordinator.transactions.transaction_state_machine import MAY_EXPIRE, ONGOING
 
 NEVER_MS: Final = 2**31 - 1
-"""The timeout of a transaction with two phases, which somebody else ends (KIP-939)."""
+"""The timeout of a transaction with two-phase commit, which an external coordinator ends (KIP-939)."""
 PARTITIONS_PER_STEP: Final = 10_000
-"""Of all transactions that one firing of the timer looks at: the more there are, the longer it takes to write."""
+"""Limit for one firing of the timer over all its transactions: the time to write grows with their number."""
 NO_CLIENT: Final = Context(0, 0, "", "")
 _TIMEOUT_TIMER: Final = TransactionTimerKey(TransactionTimerKind.ABORT_TIMED_OUT)
 
@@ -45,7 +45,7 @@ def arm_timeouts(transactions: ShardTransactions, builder: OutcomeBuilder) -> No
 
 
 def fire_timeouts(transactions: ShardTransactions, builder: OutcomeBuilder) -> None:
-    """Abort the open transactions whose time is over, among the next ones of the sweep."""
+    """Abort the transactions in the next part of the sweep that exceed their timeout."""
     sweep = transactions.timeouts
     sweep.is_armed = False
     if not sweep:
@@ -73,7 +73,9 @@ def abort_timed_out(
     builder: OutcomeBuilder,
     new_producer_id: int | None = None,
 ) -> None:
-    """Abort a transaction, if its time is over. In: a new producer id, where one was drawn for it."""
+    """Abort a transaction if it exceeds its timeout. `new_producer_id` is a newly allocated id, None if none was
+    needed so far.
+    """
     transaction = transactions.find_transaction(request.transactional_id)
     if transaction is None or transaction.state is not ONGOING or transaction.awaits_producer_id:
         return
@@ -99,7 +101,7 @@ def abort_timed_out(
 
 
 def arm_expiration(transactions: ShardTransactions, builder: OutcomeBuilder) -> None:
-    """Arm the timer of expiration, which runs while there is a transactional id."""
+    """Arm the timer of expiration, which runs while a transactional id exists."""
     if not transactions.expirations.is_armed:
         transactions.expirations.is_armed = True
         interval_ms = transactions.config.transaction_remove_expired_transaction_cleanup_interval_ms
@@ -107,7 +109,7 @@ def arm_expiration(transactions: ShardTransactions, builder: OutcomeBuilder) -> 
 
 
 def fire_expiration(transactions: ShardTransactions, builder: OutcomeBuilder) -> None:
-    """Remove the expired transactional ids among the next ones of the sweep."""
+    """Remove the expired transactional ids in the next part of the sweep."""
     sweep = transactions.expirations
     sweep.is_armed = False
     if not sweep:
