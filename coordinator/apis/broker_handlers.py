@@ -1,12 +1,12 @@
-"""Handlers that need neither a group nor a topic: ApiVersions, DescribeCluster, DescribeClientQuotas,
+"""Handlers of APIs about neither groups nor topics: ApiVersions, DescribeCluster, DescribeClientQuotas,
 SaslHandshake and SaslAuthenticate, and the ACL APIs without an authorizer.
 
-DescribeCluster lists the live brokers. DescribeClientQuotas finds no quotas; Kafka's tool requests those of
-users before it shows their credentials. SaslHandshake and SaslAuthenticate get here as ordinary requests of
-an admitted client: only a SaslHandshake that starts a re-authentication succeeds.
-Source: KIP-511, Kafka's `ApiVersionsRequest`, `ApiVersionManager`; KIP-700, KIP-919,
-`KafkaApis.handleDescribeCluster`; `ClientQuotasImage.describe` (order and texts of errors);
-`KafkaApis.handleSaslHandshakeRequest`, `handleSaslAuthenticateRequest`; `AclApis`.
+DescribeCluster lists the live brokers. DescribeClientQuotas finds no quotas; Kafka's tool requests the quotas of
+users before it shows their credentials. SaslHandshake and SaslAuthenticate arrive here as ordinary requests of an
+admitted client: only a SaslHandshake that starts a re-authentication succeeds. Source: KIP-511, Kafka's
+`ApiVersionsRequest`, `ApiVersionManager`; KIP-700, KIP-919, `KafkaApis.handleDescribeCluster`;
+`ClientQuotasImage.describe` (order and texts of errors); `KafkaApis.handleSaslHandshakeRequest`,
+`handleSaslAuthenticateRequest`; `AclApis`.
 """
 
 import re
@@ -47,10 +47,10 @@ _SOFTWARE_NAME_SINCE: Final = 3
 _BROKER_ID_SINCE: Final = 5
 _NO_NODE: Final = -1
 _MIN_LEVEL_0_SINCE: Final = 4
-"""Before, a feature whose lowest level is 0 is not shown as one that is supported (KAFKA-17011)."""
+"""Earlier versions omit supported features with a lowest level of 0 (KAFKA-17011)."""
 GROUP_VERSION: Final = "group.version"
 MAX_GROUP_LEVEL: Final = 1
-"""Consumer groups are there."""
+"""The level with consumer groups."""
 TRANSACTION_VERSION: Final = "transaction.version"
 MAX_TRANSACTION_LEVEL: Final = 2
 _FEATURES_EPOCH: Final = 0
@@ -62,7 +62,7 @@ class ApiVersionsHandler:
     """Answers ApiVersions."""
 
     def __init__(self, cluster_id: str, transaction_version: int) -> None:
-        """In: the level of transactions, which clients learn as that of a feature (KIP-584)."""
+        """Create the handler. Clients see `transaction_version` as the level of a feature (KIP-584)."""
         self._cluster_id = cluster_id
         levels = {GROUP_VERSION: MAX_GROUP_LEVEL, TRANSACTION_VERSION: transaction_version}
         self._response = ApiVersionsResponse(
@@ -85,8 +85,11 @@ class ApiVersionsHandler:
         self._older_response.supported_features = []
 
     def handle(self, request: ApiVersionsRequest, context: RequestContext) -> Any:
-        """The whole table; an error for a client that cannot name itself, names a cluster or a node but not both
-        (KIP-1242), or means others than these."""
+        """Answer with the supported versions.
+
+        The response is an error if the client does not identify itself correctly, names only one of cluster and
+        node (KIP-1242), or names another cluster or node.
+        """
         if context.api_version >= _SOFTWARE_NAME_SINCE and not (
             _SOFTWARE_NAME.fullmatch(request.client_software_name)
             and _SOFTWARE_NAME.fullmatch(request.client_software_version)
@@ -104,7 +107,7 @@ class ApiVersionsHandler:
 
 
 def encode_unsupported_api_versions(correlation_id: int) -> bytes | bytearray:
-    """The answer to a version of ApiVersions that is not served: in the form of v0, with the versions that are."""
+    """Encode the response to an unsupported version of ApiVersions: the form of v0, with the supported versions."""
     versions = APIS[ApiKey.API_VERSIONS].versions
     only = ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=versions.first, max_version=versions.last)
     response = build_bare_error_response(ApiVersionsRequest, 0, ErrorCode.UNSUPPORTED_VERSION)
@@ -131,7 +134,7 @@ class DescribeClusterHandler:
         self._ownership = ownership
 
     def handle(self, request: DescribeClusterRequest, context: RequestContext) -> Any:
-        """The cluster as this client should know it."""
+        """Describe the cluster as advertised to this client."""
         if request.endpoint_type != _BROKERS:
             return _refuse_endpoint_type(request, context.api_version)
         nodes = [broker.node_for_client(context.client.node) for broker in self._ownership.brokers.values()]
@@ -171,7 +174,7 @@ _IP_AND_CLIENT: Final = (
 
 
 def describe_client_quotas(request: DescribeClientQuotasRequest, context: RequestContext) -> Any:
-    """No entry, or what is wrong with the filter."""
+    """Answer without entries, or with the error of the filter."""
     problem = _find_filter_problem(request)
     if problem is not None:
         return build_error_response(request, context.api_version, *problem)
@@ -212,7 +215,7 @@ _ALREADY_AUTHENTICATED: Final = "SaslAuthenticate request received after success
 
 
 def handle_sasl_handshake(request: "SaslHandshakeRequest", context: RequestContext) -> object:
-    """The beginning of a re-authentication where the connection allows one, else an error."""
+    """Start a re-authentication if the connection allows it; otherwise answer with an error."""
     connection = context.connection
     if isinstance(connection, SecuredConnection):
         answer = connection.begin_reauthentication(request, context)
@@ -222,7 +225,7 @@ def handle_sasl_handshake(request: "SaslHandshakeRequest", context: RequestConte
 
 
 def handle_sasl_authenticate(request: "SaslAuthenticateRequest", context: RequestContext) -> object:
-    """Always an error: no token is due."""
+    """Answer with an error: no token is expected."""
     return build_error_response(
         request, context.api_version, ErrorCode.ILLEGAL_SASL_STATE, _ALREADY_AUTHENTICATED
     )

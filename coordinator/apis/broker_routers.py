@@ -1,4 +1,5 @@
-"""The coordinators of one broker among several: what another broker owns is answered with NOT_COORDINATOR.
+"""The coordinators of one broker among several. Requests for partitions of other brokers are answered with
+NOT_COORDINATOR.
 
 Source: Kafka's `CoordinatorRuntime.contextOrThrow`, `TransactionStateManager.getAndMaybeAddTransactionState`.
 """
@@ -43,15 +44,15 @@ class BrokerGroupRouter(GroupRouter):
 
     @property
     def partitions(self) -> Sequence[GroupPartition]:
-        """Those that this broker coordinates."""
+        """Return the partitions that this broker coordinates."""
         return [partition for partition in self.runtime.partitions if self._owns(partition)]
 
     def serves(self, partition: GroupPartition) -> bool:
-        """Whether this broker coordinates a partition that serves requests."""
+        """Return whether this broker coordinates a partition that serves requests."""
         return partition.machine is not None and self._owns(partition)
 
     def handle_heartbeat(self, request: HeartbeatRequest, context: RequestContext) -> object:
-        """Heartbeat: never waits."""
+        """Answer a Heartbeat without waiting."""
         partition = self.runtime.find_partition(request.group_id)
         if not self._owns(partition):
             return self._refuse_not_coordinator(request, context.api_version)
@@ -66,7 +67,7 @@ class BrokerGroupRouter(GroupRouter):
     def create_fast_path(
         self, request: Any, response: Any, context: RequestContext
     ) -> Callable[[int], bool] | None:
-        """A cached answer is invalid once another broker coordinates the partition."""
+        """Create a fast path that ends when another broker coordinates the partition."""
         fast_path = super().create_fast_path(request, response, context)
         if fast_path is None:
             return None
@@ -76,7 +77,7 @@ class BrokerGroupRouter(GroupRouter):
     def send_request(
         self, partition: GroupPartition, request: Any, machine_context: Context, defer: DeferReply
     ) -> object | DeferredResponse:
-        """Asks a partition that this broker owns."""
+        """Send a request to a partition if this broker owns it."""
         if not self._owns(partition):
             return self._refuse_not_coordinator(request, machine_context.api_version)
         return super().send_request(partition, request, machine_context, defer)
@@ -110,13 +111,13 @@ class BrokerTransactionRouter(TransactionRouter):
 
     @property
     def partitions(self) -> Sequence[TransactionStatePartition]:
-        """Those that this broker coordinates."""
+        """Return the partitions that this broker coordinates."""
         return [partition for partition in self.runtime.partitions if self._owns(partition)]
 
     def ask_partition(
         self, partition: TransactionStatePartition, request: Any, machine_context: Context, defer: DeferReply
     ) -> object | DeferredResponse:
-        """Asks a partition that this broker owns."""
+        """Pass a request to a partition if this broker owns it."""
         if self._owns(partition):
             return super().ask_partition(partition, request, machine_context, defer)
         error = find_transaction_error_before_lookup(request, self._transaction_config)

@@ -49,14 +49,14 @@ class DataPlaneHandler:
         """Create the handler.
 
         Args:
-            services: what long work waits for.
+            services: the services that long work waits for.
             flusher: makes the logs durable that responses wait for.
         """
         self.services = services
         self._loop = services.loop
         self._data_plane = data_plane
         self.arrival = arrival
-        """The instant that the engine takes for that of the present request."""
+        """The instant that the engine takes for the current request."""
         self._next_waiter = next_waiter
         self._on_changes = on_changes
         self._on_missing = on_missing
@@ -68,7 +68,7 @@ class DataPlaneHandler:
         self._expiry_ms = 0
 
     def handle(self, request: Any, context: RequestContext, rights: TopicRights = ALL_TOPIC_RIGHTS) -> object:
-        """Answer a request. In: the rights that the data plane itself has to check."""
+        """Answer a request. `rights` are those that the data plane itself must check."""
         waiter = self._next_waiter()
         client = context.client
         machine_context = Context(
@@ -102,7 +102,7 @@ class DataPlaneHandler:
         return answer
 
     def _apply_side_effects(self, answer: Answer, context: RequestContext) -> None:
-        """Do what an answer means for others than its client, which may have disconnected."""
+        """Apply the effects of an answer on other clients. Its own client may have disconnected."""
         if answer.changes:
             self._on_topics_changed(answer.changes)
         if answer.completions:
@@ -115,7 +115,7 @@ class DataPlaneHandler:
     def _create_response(
         self, waiter: int, context: RequestContext, answer: Answer, reply: Reply | None
     ) -> object:
-        """Return what a handler returns. In: the reply, if it is deferred already."""
+        """Return the result of a handler. `reply` is set if it is already deferred."""
         if answer.response is BLOCKED:
             self._park_fetch(waiter, context.defer(blocks=True) if reply is None else reply)
             return BLOCKED
@@ -148,7 +148,7 @@ class DataPlaneHandler:
 
     @property
     def waiter_count(self) -> int:
-        """Return how many requests wait for records, or for the disk."""
+        """Return the number of requests that wait for records, or for the disk."""
         return len(self._delayed_fetches) + self.produce_purgatory.delayed_count
 
     # Long-poll fetches
@@ -186,7 +186,7 @@ class DataPlaneHandler:
         self._data_plane.forget_waiter(waiter)
 
     def _schedule_expiry(self) -> None:
-        """One call of the loop for the earliest deadline of all delayed fetches."""
+        """Schedule one call of the loop for the earliest deadline of all delayed fetches."""
         deadline_ms = self._data_plane.next_deadline_ms()
         if deadline_ms is None or (self._expiry is not None and self._expiry_ms <= deadline_ms):
             return
@@ -202,7 +202,7 @@ class DataPlaneHandler:
         self._schedule_expiry()
 
     def on_internal_topic_advanced(self, topic: str, partition: int) -> None:
-        """A partition of an internal topic can be read further."""
+        """Complete the fetches that wait for more records of an internal topic."""
         if self._delayed_fetches:
             self.complete_fetches(
                 self._data_plane.on_high_watermark_advanced(topic, partition, clock.monotonic_ms())
@@ -223,7 +223,7 @@ class DataPlaneHandler:
         self.produce_purgatory.sync_now([log for log in logs if log.failure is None and log.is_dirty])
 
     def stop_listening(self) -> None:
-        """What makes logs durable, which others share, goes on without it."""
+        """Stop listening. The shared flusher of logs continues."""
         self.produce_purgatory.stop_listening()
 
     async def apply_retention(self, budget: Budget) -> None:
@@ -234,5 +234,5 @@ class DataPlaneHandler:
 
 
 def _find_undurable_logs(answer: Answer) -> dict[PartitionLog, int]:
-    """Return the logs that an answer has to wait for, and the offsets up to which they have to be durable."""
+    """Return the logs that an answer must wait for, with the required durable offsets."""
     return {log: offset for log, offset in answer.durable if log.durable_offset < offset}

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class DataPlaneServices:
-    """Everything that long work of the data plane waits for. All methods belong to the event loop's thread."""
+    """The services that long work of the data plane waits for. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -25,13 +25,13 @@ class DataPlaneServices:
         request_tasks: RequestTasks,
         write_checkpoint: Callable[[CheckpointDraft], Awaitable[None]],
     ) -> None:
-        """In: `write_checkpoint` writes a checkpoint, and raises OSError."""
+        """Create the services. `write_checkpoint` writes a checkpoint, and raises OSError."""
         self.loop = loop
         self.request_tasks = request_tasks
-        """The requests of all APIs that have suspended."""
+        """The suspended requests of all APIs."""
         self.write_checkpoint = write_checkpoint
         self.add_or_verify_partitions: Callable[[AddOrVerifyRequest], asyncio.Future[AddOrVerifyResult]]
-        """Asks the transaction coordinator. Set by the owner of the coordinator."""
+        """Requests the result of the transaction coordinator. Set by the owner of the coordinator."""
         self._batches = ExecutorShare(threads.batch_executor)
 
     def create_work(self) -> "DataPlaneWork":

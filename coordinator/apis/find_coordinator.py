@@ -1,9 +1,9 @@
-"""FindCoordinator: the broker that owns the partition of a group, or of a transactional id. Source: Kafka's
-`KafkaApis.getCoordinator`.
+"""FindCoordinator: the broker that owns the partition of a group, or of a transactional id.
 
-As in Kafka the topic of transactions is made when somebody first asks for their coordinator. Kafka says
-COORDINATOR_NOT_AVAILABLE meanwhile, and clients come again after a while; here the answer waits until it is there.
-The topic of groups exists from the start, and lists of topics leave it out until a client asks for a coordinator.
+As in Kafka, the first request for a transaction coordinator creates the topic of transactions. Kafka answers
+COORDINATOR_NOT_AVAILABLE until it exists, and clients retry; here the response waits until it exists. The topic of
+groups exists from the start, and lists of topics omit it until a client requests a coordinator. Source: Kafka's
+`KafkaApis.getCoordinator`.
 """
 
 from collections.abc import Callable
@@ -48,18 +48,18 @@ class TransactionStateTopic(Protocol):
     """The topic of transactions, and how it is created."""
 
     def start(self) -> str | None:
-        """Makes the topic unless it is there; why it cannot be made, if so."""
+        """Create the topic if it does not exist. Return the reason if that is impossible."""
 
     @property
     def partitions(self) -> int:
-        """How many it has, or will have."""
+        """Return the number of its partitions, now or after its creation."""
 
     @property
     def is_being_created(self) -> bool:
-        """Whether it has begun, and cannot be asked yet."""
+        """Return whether its creation has begun and not ended."""
 
     def call_when_created(self, call: Callable[[], None]) -> None:
-        """Has something called when it can."""
+        """Call a function once the topic exists."""
 
 
 class FindCoordinatorHandler:
@@ -78,7 +78,7 @@ class FindCoordinatorHandler:
         self._offsets_topic = offsets_topic
 
     def handle(self, request: FindCoordinatorRequest, context: RequestContext) -> object:
-        """The owner of each key, as this client knows it."""
+        """Answer with the owner of each key, as advertised to this client."""
         why_not = None
         if request.key_type == CoordinatorType.GROUP:
             self._offsets_topic.is_needed = True
@@ -99,7 +99,7 @@ class FindCoordinatorHandler:
         reply.send(find_coordinator(request, owner, context.api_version, None))
 
     def _find_owner(self, node: Node, key_type: int, key: str) -> Node | None:
-        """In: the broker that is asked."""
+        """Return the owner of a key. `node` is this broker."""
         if self._ownership.single_broker_id is not None:
             return node
         if key_type == CoordinatorType.TRANSACTION:
@@ -113,7 +113,7 @@ class FindCoordinatorHandler:
 def find_coordinator(
     request: FindCoordinatorRequest, owner: FindOwner, version: int, why_no_transactions: str | None
 ) -> FindCoordinatorResponse:
-    """All at once. The message of a success is "NONE" before v4, empty from then on: so Kafka has it."""
+    """Answer in one step. As in Kafka, the message of a success is "NONE" before v4, and empty from then on."""
     if version >= _SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(
             coordinators=[

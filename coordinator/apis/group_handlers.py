@@ -1,10 +1,9 @@
-"""Handlers of group APIs: each request goes to the partition that holds its group. Requests about several
-groups are split by partition, and their responses combined in the order of the request.
+"""Handlers of group APIs: each request goes to the partition of its group.
 
-One group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat. Several: ListGroups,
-DescribeGroups, DeleteGroups, ConsumerGroupDescribe. Source: Kafka's `KafkaApis`,
-`GroupCoordinatorService.listGroups`, `describeGroups`, `deleteGroups`, `consumerGroupHeartbeat`,
-`consumerGroupDescribe`.
+Requests about several groups are split by partition, and their responses are combined in the order of the request.
+One group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat. Several: ListGroups, DescribeGroups,
+DeleteGroups, ConsumerGroupDescribe. Source: Kafka's `KafkaApis`, `GroupCoordinatorService.listGroups`,
+`describeGroups`, `deleteGroups`, `consumerGroupHeartbeat`, `consumerGroupDescribe`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,7 +52,7 @@ MAX_GROUPS_PER_PART: Final = 500
 MAX_HASHED_CHARACTERS: Final = 50_000
 """Characters of group ids that are hashed in one step: about 5 ms. An id has up to 32,767."""
 CONSUMER_PROTOCOL: Final = "consumer"
-"""Its name in `group.coordinator.rebalance.protocols`."""
+"""The name of the protocol in `group.coordinator.rebalance.protocols`."""
 
 _TELLS_CHANGE: Final[dict[type[object], Callable[[Any], bool]]] = {
     HeartbeatResponse: lambda response: response.error_code != ErrorCode.NONE,
@@ -61,11 +60,11 @@ _TELLS_CHANGE: Final[dict[type[object], Callable[[Any], bool]]] = {
         response.error_code != ErrorCode.NONE or response.assignment is not None
     ),
 }
-"""Whether the answer to a heartbeat tells the member of a change."""
+"""By class of response to a heartbeat: returns whether the response contains a change."""
 
 
 class GroupRouter:
-    """Finds the partition of a request, asks it, and sees to it that the answer reaches who asked."""
+    """Finds the partition of a request, sends the request to it, and routes the response to the client."""
 
     def __init__(self, runtime: Runtime[GroupShard], config: GroupConfig) -> None:
         self.runtime = runtime
@@ -73,17 +72,17 @@ class GroupRouter:
 
     @property
     def partitions(self) -> Sequence[GroupPartition]:
-        """Those that this broker coordinates."""
+        """Return the partitions that this broker coordinates."""
         return self.runtime.partitions
 
     def serves(self, partition: GroupPartition) -> bool:
-        """Whether this broker coordinates a partition, and it can be asked."""
+        """Return whether this broker coordinates a partition that serves requests."""
         return partition.machine is not None
 
     # One group, one partition
 
     def handle_heartbeat(self, request: HeartbeatRequest, context: RequestContext) -> object:
-        """Heartbeat: never waits, neither for the group nor for the disk."""
+        """Answer a Heartbeat, which waits neither for the group nor for the disk."""
         partition = self.runtime.find_partition(request.group_id)
         if partition.machine is None:
             return self._refuse_unavailable(partition, request, context.api_version)
@@ -98,7 +97,9 @@ class GroupRouter:
     def try_heartbeat(
         self, partition: GroupPartition, request: Any, machine_context: Context
     ) -> object | None:
-        """The answer to a heartbeat of either protocol from which nothing else follows; None: it is to be asked."""
+        """Return the response to a heartbeat of either protocol without side effects. None: the heartbeat must be
+        sent to the partition.
+        """
         try:
             return self.runtime.try_heartbeat(
                 partition, request, machine_context, waits_for_log=_waits_for_log(request)
@@ -109,8 +110,12 @@ class GroupRouter:
     def create_fast_path(
         self, request: Any, response: Any, context: RequestContext
     ) -> Callable[[int], bool] | None:
-        """A heartbeat of either protocol that was answered, for when it comes again: who tells whether the answer
-        is the same again. None where it told of something new."""
+        """Create the fast path for repetitions of an answered heartbeat of either protocol.
+
+        Returns:
+            A function that returns whether the same response is still valid. None if the response contained a
+            change.
+        """
         if type(response) not in _TELLS_CHANGE or _TELLS_CHANGE[type(response)](response):
             return None
         partition = self.runtime.find_partition(request.group_id)
@@ -120,14 +125,17 @@ class GroupRouter:
         )
 
     def handle(self, request: Any, context: RequestContext) -> object:
-        """SyncGroup, LeaveGroup, and whatever else names one group and is answered as the core answers it."""
+        """Answer SyncGroup, LeaveGroup, and other requests about one group whose response comes from the core
+        unchanged.
+        """
         return self.answer_request(request, context)
 
     def handle_join(
         self, request: Any, context: RequestContext, may_describe: Callable[[str], bool] | None = None
     ) -> object:
-        """JoinGroup, or the heartbeat of a member that may be new: one without an id may get one, which is random
-        and therefore made here. In: see `Context`."""
+        """Answer a JoinGroup, or the heartbeat of a possibly new member. A member without an id may get a random
+        one, which is generated here. `may_describe`: see `Context`.
+        """
         machine_context = self.create_machine_context(
             context, "" if request.member_id else str(uuid4()), may_describe
         )
@@ -140,9 +148,10 @@ class GroupRouter:
         """Send a request to the partition of its group.
 
         Args:
-            transform: makes the response for the client of the group's.
+            transform: converts the group's response to the response for the client.
 
-        Returns the response for the client, or one of `coordinator.core.response_status`.
+        Returns:
+            The response for the client, or a value of `coordinator.core.response_status`.
         """
         partition = self.runtime.find_partition(request.group_id)
         if transform is None:
@@ -154,7 +163,9 @@ class GroupRouter:
     def ask_partition(
         self, partition: GroupPartition, request: Any, context: RequestContext, defer: DeferReply
     ) -> object | DeferredResponse:
-        """Send a request to a partition; its response, or AWAITING_DISK or BLOCKED when the reply gets it later."""
+        """Send a request to a partition. Return its response, or AWAITING_DISK or BLOCKED if the reply gets it
+        later.
+        """
         return self.send_request(partition, request, self.create_machine_context(context), defer)
 
     def create_machine_context(
@@ -163,7 +174,7 @@ class GroupRouter:
         new_member_uuid: str = "",
         may_describe: Callable[[str], bool] | None = None,
     ) -> Context:
-        """The context of a request as the machines of groups know it."""
+        """Create the context of a request for group shards."""
         client = context.client
         return Context(
             self.runtime.next_waiter(),
@@ -178,13 +189,13 @@ class GroupRouter:
     def send_request(
         self, partition: GroupPartition, request: Any, machine_context: Context, defer: DeferReply
     ) -> object | DeferredResponse:
-        """Put a request to a partition, in a context that was made before."""
+        """Send a request to a partition in a given context."""
         if partition.machine is None:
             return self._refuse_unavailable(partition, request, machine_context.api_version)
         return self.runtime.execute_request(partition, request, machine_context, defer)
 
     def _refuse_unavailable(self, partition: GroupPartition, request: Any, api_version: int) -> object:
-        """The answer of a partition that is not in service."""
+        """Build the error response of a partition that is not in service."""
         if self.runtime.is_shut_down:
             return build_group_error_response(request, api_version, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         error = find_error_before_lookup(request, api_version, self._config)
@@ -196,13 +207,13 @@ class GroupRouter:
 
 
 def create_heartbeat_context(context: RequestContext) -> Context:
-    """Of a heartbeat, whose answer goes nowhere else."""
+    """Create the context of a heartbeat that is answered at once and so needs no waiter."""
     client = context.client
     return Context(0, context.api_version, client.client_id, client.host, connection_id=client.connection_id)
 
 
 def _waits_for_log(request: object) -> bool:
-    """A Heartbeat is answered whatever the log does."""
+    """Return whether a response waits for the log. Heartbeats do not."""
     return type(request) is not HeartbeatRequest
 
 
@@ -215,9 +226,8 @@ class GroupAdminHandler:
     async def list_groups(
         self, request: ListGroupsRequest, context: RequestContext, budget: Budget
     ) -> object:
-        """List the groups of every partition that is in service; an error while one is loading.
-
-        A partition that is lost while others are listed is left out, as one that was lost before.
+        """List the groups of every partition that is in service; answer with an error while one is loading. A
+        partition that is lost during the request is omitted, like one lost before.
         """
         if self._router.runtime.is_shut_down:
             return build_error_response(request, context.api_version, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -234,14 +244,14 @@ class GroupAdminHandler:
 
     def _iterate_lists(self, request: ListGroupsRequest, context: RequestContext) -> Iterator[SendPart]:
         for partition in self._router.partitions:
-            # One that has begun to load since the request began answers with the error.
+            # A partition whose load began during the request answers with the error.
             if partition.machine is not None or partition.state is PartitionState.LOADING:
                 yield partial(self._router.ask_partition, partition, request, context)
 
     async def describe_groups(
         self, request: DescribeGroupsRequest, context: RequestContext, budget: Budget
     ) -> object:
-        """Describe each group as its partition does, in the order of the request."""
+        """Describe each group, in the order of the request."""
 
         def create_part(group_ids: list[str]) -> DescribeGroupsRequest:
             return DescribeGroupsRequest(
@@ -283,7 +293,7 @@ class GroupAdminHandler:
 
         Args:
             group_ids: the groups, each once.
-            create_part: makes the request about some groups of one partition, at most `MAX_GROUPS_PER_PART`.
+            create_part: creates the request about some groups of one partition, at most `MAX_GROUPS_PER_PART`.
         """
         runtime = self._router.runtime
         by_partition: dict[int, list[str]] = {}
@@ -308,8 +318,9 @@ class GroupAdminHandler:
 
 
 class ConsumerGroupHandler:
-    """Answers ConsumerGroupHeartbeat and ConsumerGroupDescribe; UNSUPPORTED_VERSION where the protocol is not
-    enabled."""
+    """Answers ConsumerGroupHeartbeat and ConsumerGroupDescribe, with UNSUPPORTED_VERSION if the protocol is not
+    enabled.
+    """
 
     def __init__(self, router: GroupRouter, admin: GroupAdminHandler, config: Config) -> None:
         self._router = router
@@ -323,7 +334,9 @@ class ConsumerGroupHandler:
         context: RequestContext,
         may_describe: Callable[[str], bool] | None = None,
     ) -> object:
-        """Of a member; one of v0 without an id may get one. In: see `Context`."""
+        """Answer the heartbeat of a member. In v0 a member without an id may get one. `may_describe`: see
+        `Context`.
+        """
         if not self._is_enabled:
             return build_error_response(request, context.api_version, ErrorCode.UNSUPPORTED_VERSION)
         runtime = self._router.runtime
@@ -340,7 +353,7 @@ class ConsumerGroupHandler:
     async def describe_groups(
         self, request: ConsumerGroupDescribeRequest, context: RequestContext, budget: Budget
     ) -> object:
-        """Describe each group as its partition does, in the order of the request."""
+        """Describe each group, in the order of the request."""
         if not self._is_enabled:
             return build_error_response(request, context.api_version, ErrorCode.UNSUPPORTED_VERSION)
 

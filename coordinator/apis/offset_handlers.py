@@ -1,12 +1,11 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete. Topics are resolved here: groups look up offsets by name.
+"""OffsetCommit, OffsetFetch and OffsetDelete.
 
-A partition that does not exist never reaches a group; its error stands where the request named it. The topics
-of a large request are resolved in steps, and its response is combined in steps. Existing partitions reach the
-group together, so that a commit of any size is one batch of the log.
-OffsetFetch covers one group up to v7, several groups from v8, and topic ids from v10. Each form reaches the
-groups as the batch form with names, one group at a time.
-Source: Kafka's `KafkaApis.handleOffsetCommitRequest`, `handleOffsetFetchRequest`,
-`handleOffsetDeleteRequest`.
+The handlers resolve topics, because groups look up offsets by name. A partition that does not exist never reaches a
+group; its error appears at its place in the request. The topics of a large request are resolved in steps, and its
+response is combined in steps. Existing partitions reach the group together, so that a commit of any size is one
+batch of the log. OffsetFetch covers one group up to v7, several groups from v8, and topic ids from v10. Each form
+reaches the groups as the batch form with names, one group at a time. Source: Kafka's
+`KafkaApis.handleOffsetCommitRequest`, `handleOffsetFetchRequest`, `handleOffsetDeleteRequest`.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -56,30 +55,35 @@ COMMIT_TOPIC_IDS_SINCE: Final = 10
 _SEVERAL_GROUPS_SINCE: Final = 8
 _FETCH_TOPIC_IDS_SINCE: Final = 10
 MAX_TOPICS_PER_PART: Final = 500
-"""Topics that a group is asked about before others are answered."""
+"""Topics of one request to a group. Other requests are answered after each one."""
 MAX_PARTITIONS_PER_STEP: Final = 500
-"""Partitions of a large request that are resolved before others are answered."""
+"""Partitions of a large request that are resolved in one step. Other requests are answered after each step."""
 P = TypeVar("P")
 T = TypeVar("T", OffsetCommitRequestTopic, "TxnOffsetCommitRequestTopic")
 R = TypeVar("R", OffsetCommitResponseTopic, "TxnOffsetCommitResponseTopic")
 
 
 def in_pieces(partitions: Sequence[P]) -> Iterator[list[P]]:
-    """Split partitions into lists of at most `MAX_PARTITIONS_PER_STEP`; one empty list when there are none."""
+    """Split partitions into lists of at most `MAX_PARTITIONS_PER_STEP`; yield one empty list for no partitions."""
     for start in range(0, max(1, len(partitions)), MAX_PARTITIONS_PER_STEP):
         yield list(partitions[start : start + MAX_PARTITIONS_PER_STEP])
 
 
 class CommitTopicResolver(Generic[T, R]):
-    """Finds the topics of OffsetCommit or TxnOffsetCommit, which name them by name or by id.
-
-    Groups get both: they find offsets by the name, and keep the id with them.
+    """Resolves the topics of OffsetCommit or TxnOffsetCommit, given by name or by id. Groups get both: they find
+    offsets by name, and store the id with them.
     """
 
     def __init__(
         self, catalogue: Catalogue, topic_class: type[T], response_class: type[R], topic_ids_since: int
     ) -> None:
-        """In: the entries of the request and of the response; the first version with topic ids."""
+        """Create the resolver.
+
+        Args:
+            topic_class: the class of topics in the request.
+            response_class: the class of topics in the response.
+            topic_ids_since: the first version with topic ids.
+        """
         self._catalogue = catalogue
         self._topic_class: type[Any] = topic_class
         self._response_class: type[R] = response_class
@@ -165,7 +169,7 @@ class CommitTopicResolver(Generic[T, R]):
 
 
 def merge_topics(topics: Iterable[R], by_id: bool) -> list[R]:
-    """Return one entry for each topic, where it was first named."""
+    """Return one entry for each topic, at the place of its first one."""
     merged: dict[object, R] = {}
     add_topics(merged, topics, by_id)
     return list(merged.values())
@@ -253,7 +257,7 @@ class _FetchPart(NamedTuple):
 
     group: OffsetFetchRequestGroup
     topic_ids: dict[str, bytes] | None
-    """The ids by which the client named the topics; None when it named none by id."""
+    """The ids by which the client named the topics; None if it named them by name."""
     unknown: list[OffsetFetchResponseTopics]
     """The errors of topics with unknown ids."""
 
@@ -285,10 +289,10 @@ class OffsetFetchHandler:
     async def _fetch_in_parts(
         self, request: OffsetFetchRequest, context: RequestContext, budget: Budget
     ) -> object:
-        """Answer about several groups, a large request, or one of the versions up to v7.
+        """Answer a request for several groups, a large request, or a version up to v7.
 
-        A group gets a large request in parts, each of which finds its topics when it is sent. A group that the
-        request names several times is read once.
+        A group gets a large request in parts; each part resolves its topics when it is sent. A repeated group is
+        read once.
         """
         version = context.api_version
         groups = request.groups if version >= _SEVERAL_GROUPS_SINCE else [_to_group_request(request)]
@@ -321,7 +325,7 @@ class OffsetFetchHandler:
         return partial(self._router.ask_partition, partition, FetchOffsets(group, require_stable), context)
 
     def _find_names(self, group: OffsetFetchRequestGroup, version: int) -> _FetchPart:
-        """Find the names of topics that a request names by id."""
+        """Resolve the topics that a request names by id."""
         if version < _FETCH_TOPIC_IDS_SINCE or group.topics is None:
             return _FetchPart(group, None, [])
         topics: list[OffsetFetchRequestTopics] = []
@@ -352,8 +356,9 @@ class OffsetFetchHandler:
     def _add_ids(
         self, response: OffsetFetchResponseGroup, part: _FetchPart, version: int
     ) -> OffsetFetchResponseGroup:
-        """Name the topics of a group's response by id. Topics that no longer exist are left out of a response about
-        all topics: they have no id."""
+        """Replace the topic names in a group's response by ids. A response about all topics omits deleted topics,
+        which have no id.
+        """
         if version < _FETCH_TOPIC_IDS_SINCE or response.error_code != ErrorCode.NONE:
             return response
         find_id = self._find_id if part.topic_ids is None else part.topic_ids.get
@@ -372,14 +377,14 @@ class OffsetFetchHandler:
 
 
 def _group_key(group: OffsetFetchRequestGroup) -> Hashable:
-    """Return what two groups of a request have in common when they need one lookup."""
+    """Return a key that is equal for two groups of a request that one lookup can answer."""
     if group.topics is not None:
         return id(group)
     return group.group_id, group.member_id, group.member_epoch
 
 
 def _split_group(group: OffsetFetchRequestGroup) -> list[OffsetFetchRequestGroup]:
-    """The request for a group in several, of so many topics each."""
+    """Split the request for a group into requests of at most `MAX_TOPICS_PER_PART` topics."""
     topics = group.topics
     if topics is None or len(topics) <= MAX_TOPICS_PER_PART:
         return [group]
@@ -395,7 +400,9 @@ def _split_group(group: OffsetFetchRequestGroup) -> list[OffsetFetchRequestGroup
 
 
 def _join_answers(answers: list[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
-    """The answer for a group, from those to its pieces; an error of one is that of all."""
+    """Join the responses to the parts of one group's request. The error of a part becomes the error of the
+    group.
+    """
     if len(answers) == 1:
         return answers[0]
     refused = next((answer for answer in answers if answer.error_code != ErrorCode.NONE), None)
@@ -418,7 +425,7 @@ def _to_group_request(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 async def _to_single_response(
     request: OffsetFetchRequest, answer: OffsetFetchResponseGroup, version: int, budget: Budget
 ) -> object:
-    """Return the form of v0 to v7."""
+    """Convert the response to the form of v0 to v7."""
     if answer.error_code != ErrorCode.NONE:
         return build_error_response(request, version, ErrorCode(answer.error_code))
     topics = []
@@ -483,7 +490,7 @@ class OffsetDeleteHandler:
         partitions: list[OffsetDeleteRequestPartition],
         refused: dict[str, OffsetDeleteResponseTopic],
     ) -> list[OffsetDeleteRequestPartition]:
-        """What of a topic exists; the others are refused."""
+        """Return the existing partitions of a topic, and refuse the others."""
         topic = self._catalogue.find_topic(name)
         count = 0 if topic is None else len(topic.partitions)
         missing = [
@@ -501,7 +508,7 @@ class OffsetDeleteHandler:
 def _add_refused(
     refused: dict[str, OffsetDeleteResponseTopic], name: str, partitions: list[OffsetDeleteResponsePartition]
 ) -> None:
-    """Adds partitions to the answer for their topic."""
+    """Add partitions to the response entry of their topic."""
     if name in refused:
         refused[name].partitions += partitions
     else:

@@ -46,8 +46,9 @@ returns."""
 
 
 class AwaitedByRequest(Protocol):
-    """What a coroutine of a request waits for: an `asyncio.Future`, which blocks the connection, or something else,
-    which does not."""
+    """An object for which the coroutine of a request waits: an `asyncio.Future`, which blocks the connection, or
+    another one, which does not.
+    """
 
     def add_done_callback(self, on_done: Callable[[Any], object], /) -> object:
         """Call a function when the wait is over."""
@@ -92,14 +93,14 @@ SendPart = Callable[[DeferReply], object | DeferredResponse]
 class PartResponses:
     """The responses of the parts of one request, in the order in which the parts were sent.
 
-    Await it to get them as a list. It raises what a part has failed with. At the end of its `with` block it
-    abandons the parts that have no response.
+    Await it to get them as a list. It raises the error of a failed part. At the end of its `with` block it abandons
+    the parts without a response.
     """
 
     __slots__ = ("_context", "_failure", "_on_complete", "_open_parts", "_responses")
 
     def __init__(self, context: RequestContext) -> None:
-        """In: the context of the request that is split."""
+        """Create it without parts. `context` is the context of the request that is split."""
         self._context = context
         self._responses: list[Any] = []
         self._open_parts: dict[int, PartReply] = {}
@@ -198,12 +199,12 @@ async def gather_parts(parts: Iterable[SendPart], context: RequestContext, budge
     """Send all parts of a request, and return their responses in the same order.
 
     Args:
-        parts: what sends each part. Other requests may be processed between two parts. So a generator looks up what
-            a part relies on just before it yields the part.
+        parts: functions that send the parts. Other requests may be processed between two parts. So a generator must
+            look up the values for a part just before it yields the part.
         context: the context of the request that is split.
 
     Raises:
-        Exception: what a part has failed with.
+        Exception: the error of a failed part.
     """
     with PartResponses(context) as responses:
         for send_part in parts:
@@ -229,7 +230,7 @@ class RequestTasks:
         self._tasks: set[_RequestTask] = set()
 
     def __len__(self) -> int:
-        """Return how many requests have not ended, with those whose clients have disconnected."""
+        """Return the number of unfinished requests, including those whose clients have disconnected."""
         return len(self._tasks)
 
     def create_budget(self) -> TimeBudget:
@@ -298,7 +299,7 @@ class _RequestTask:
         """Whether the client has disconnected."""
 
     def defer(self, defer: DeferReply, awaited: AwaitedByRequest) -> DeferredResponse:
-        """Open the reply, and wait for what the coroutine waits for."""
+        """Open the reply, and resume the coroutine when `awaited` is done."""
         blocks = asyncio.isfuture(awaited)
         self._reply = defer(blocks)
         self._reply.on_finished = _ignore_end

@@ -60,13 +60,13 @@ from protocol.partitioner import partition_for
 from storage.topic_partition import TopicPartition
 
 FENCED_SINCE: Final = 2
-"""The version of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn that may say PRODUCER_FENCED."""
+"""The version of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn from which on PRODUCER_FENCED is allowed."""
 BATCHES_SINCE: Final = 4
 _NO_VALUE: Final = -1
 _CLIENT_LEVEL: Final = 0
 _BROKER_LEVEL: Final = 2
 Errors = Mapping[tuple[str, int], ErrorCode]
-"""By topic and partition, in the order of the request."""
+"""Errors by topic and partition, in the order of the request."""
 
 
 class TransactionsHandler:
@@ -91,7 +91,9 @@ class TransactionsHandler:
         self._without_transactions = without_transactions
 
     def init_producer_id(self, request: InitProducerIdRequest, context: RequestContext) -> object:
-        """InitProducerId: the next epoch of a transactional id, and the end of what its producer had open."""
+        """Answer an InitProducerId: bump the epoch of a transactional id, and end the open transaction of its
+        producer.
+        """
         if request.transactional_id is None:
             return self._without_transactions(request, context)
         is_whole = (request.producer_id == _NO_VALUE) == (request.producer_epoch == _NO_VALUE)
@@ -102,7 +104,7 @@ class TransactionsHandler:
         )
 
     def end_txn(self, request: EndTxnRequest, context: RequestContext) -> object:
-        """EndTxn: commit or abort."""
+        """Answer an EndTxn: commit or abort."""
         if not request.transactional_id:
             return build_error_response(request, context.api_version, ErrorCode.INVALID_REQUEST)
         return self._router.ask_coordinator(
@@ -110,7 +112,7 @@ class TransactionsHandler:
         )
 
     def add_offsets(self, request: AddOffsetsToTxnRequest, context: RequestContext) -> object:
-        """AddOffsetsToTxn: the partition of the offsets of a group."""
+        """Answer an AddOffsetsToTxn: add the partition with the offsets of a group."""
         number = partition_for(request.group_id, self._offsets_partitions)
         added = AddPartitions(
             transactional_id=request.transactional_id,
@@ -230,7 +232,7 @@ def _create_topic_result(
 
 
 def _convert_error(error: ErrorCode, version: int) -> ErrorCode:
-    """An error as clients of a version know it."""
+    """Convert an error to one that the version knows."""
     if error is ErrorCode.PRODUCER_FENCED and version < FENCED_SINCE:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error
@@ -238,15 +240,16 @@ def _convert_error(error: ErrorCode, version: int) -> ErrorCode:
 
 _STATES: Final = frozenset(state.value for state in TransactionState)
 PATTERN_MEMORY_BYTES: Final = 16 * 1024
-"""For a compiled pattern and for its matching. A pattern of so many parts is as long as an id is likely to be, and
-holds the loop for a few hundredths of a second where an id has 32 kB; with RE2's own limit that is minutes."""
+"""Limit for a compiled pattern and for its matching. It allows patterns as long as realistic ids. Matching an id of
+32 kB then blocks the loop for a few hundredths of a second; with RE2's own limit it takes minutes.
+"""
 
 Matches = Callable[[str], bool]
-"""Whether an id is of a pattern."""
+"""Returns whether an id matches a pattern."""
 
 
 class TransactionAdminHandler:
-    """Answers admin clients about transactions."""
+    """Answers requests of admin clients about transactions."""
 
     def __init__(self, router: TransactionRouter) -> None:
         self._router = router
@@ -254,10 +257,8 @@ class TransactionAdminHandler:
     async def describe_transactions(
         self, request: DescribeTransactionsRequest, context: RequestContext, budget: Budget
     ) -> DescribeTransactionsResponse:
-        """Describe each transactional id as its partition does, in the order of the request.
-
-        An id that the request names several times is described once: a description takes as much memory as the
-        transaction has partitions.
+        """Describe each transactional id, in the order of the request. A repeated id is described once: a
+        description takes as much memory as the transaction has partitions.
         """
         transactional_ids = dict.fromkeys(request.transactional_ids)
         parts = (
@@ -278,8 +279,9 @@ class TransactionAdminHandler:
     async def list_transactions(
         self, request: ListTransactionsRequest, context: RequestContext, budget: Budget
     ) -> object:
-        """List the ids of every partition that is in service, as far as they pass all filters; an error while one
-        is loading."""
+        """List the ids that pass all filters, of every partition that is in service; answer with an error while one
+        is loading.
+        """
         unknown = [name for name in request.state_filters if name not in _STATES]
         error = self._find_availability_error()
         matches: Matches = _match_all
@@ -309,7 +311,7 @@ class TransactionAdminHandler:
 
     def _iterate_lists(self, request: ListTransactions, context: RequestContext) -> Iterator[SendPart]:
         for partition in self._router.partitions:
-            # One that has begun to load since the request began answers with the error.
+            # A partition whose load began during the request answers with the error.
             if partition.machine is not None or partition.state is PartitionState.LOADING:
                 machine_context = self._router.create_machine_context(context)
                 yield partial(self._router.ask_partition, partition, request, machine_context)
@@ -328,8 +330,9 @@ def _match_all(_: str) -> bool:
 
 
 def _compile_pattern(pattern: str) -> Matches | None:
-    """Whether a whole id is of a pattern, in time that grows with the lengths of both; None where that is no
-    pattern, or too large a one."""
+    """Compile a pattern to a match of a whole id, in time linear in the lengths of both. None for an invalid or too
+    large pattern.
+    """
     import re2
 
     options = re2.Options()
@@ -380,7 +383,7 @@ class WriteTxnMarkersHandler:
         self, partition: TopicPartition, end: TransactionEnd, defer: DeferReply
     ) -> object | DeferredResponse:
         if end.producer_id < 0 or end.producer_epoch < 0:
-            return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka says it
+            return ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka's error
         if partition.topic == TRANSACTION_STATE:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         self._writer.write_marker(partition, end, defer(False).send)

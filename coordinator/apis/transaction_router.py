@@ -1,4 +1,4 @@
-"""Requests about one transactional id, put to the partition that holds it."""
+"""The router of requests to the partition of their transactional id."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -22,7 +22,7 @@ TransactionStatePartition: TypeAlias = CoordinatorPartition[TransactionShard]
 
 
 class TransactionRouter:
-    """Finds the partition of a request and asks it."""
+    """Finds the partition of a request and passes the request to it."""
 
     def __init__(self, runtime: Runtime[TransactionShard], config: TransactionConfig) -> None:
         self.runtime = runtime
@@ -30,11 +30,11 @@ class TransactionRouter:
 
     @property
     def partitions(self) -> Sequence[TransactionStatePartition]:
-        """Those that this broker coordinates."""
+        """Return the partitions that this broker coordinates."""
         return self.runtime.partitions
 
     def create_machine_context(self, context: RequestContext) -> Context:
-        """The context of a request as the machines of transactions know it."""
+        """Create the context of a request for transaction shards."""
         client = context.client
         return Context(
             self.runtime.next_waiter(),
@@ -71,7 +71,7 @@ class TransactionRouter:
         return refusal
 
     def _find_absence_error(self, partition: TransactionStatePartition) -> ErrorCode:
-        """What is to be said of a partition that is not in service."""
+        """Return the error for a partition that is not in service."""
         if self.runtime.is_shut_down:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if partition.state is PartitionState.LOADING:

@@ -91,10 +91,9 @@ def join_classic_member(
     builder: OutcomeBuilder,
     computed: ComputedTarget | None = None,
 ) -> None:
-    """Answer a JoinGroup with a JoinGroupResponse, or park it until a target is computed.
-
-    `computed` is the target for a JoinGroup that was parked. A group without members makes way for a classic
-    one, and refuses an invalid request as a classic group does.
+    """Answer a JoinGroup with a JoinGroupResponse, or park it until a target is computed. `computed` is the target
+    for a JoinGroup that was parked. A group without members becomes a classic one, and refuses an invalid request
+    as a classic group does.
     """
     if group.is_empty or check_join(request, groups.config) is not ErrorCode.NONE:
         join_classic_group(groups, None, request, context, builder)
@@ -173,7 +172,11 @@ def _join(
 def _throw_if_not_admissible(
     groups: ShardGroups, group: ConsumerGroup, join: ParsedJoin, member_id: str
 ) -> None:
-    """Raises GroupApiError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED."""
+    """Check the protocols and the size of the group.
+
+    Raises:
+        GroupApiError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED.
+    """
     config, durable = groups.consumer_config, group.durable
     if not config.migration_policy.admits_classic_members:
         message = (
@@ -192,8 +195,14 @@ def _throw_if_not_admissible(
 
 
 def _find_sender(group: DurableConsumerGroup, join: ParsedJoin, member_id: str) -> HeartbeatSender:
-    """Whoever has an id is a member, even with one that nobody gave out; a static one without an id takes the place
-    of the one before it. Raises GroupApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """Return the sender of a JoinGroup.
+
+    A member with an id counts as a member, even if groupd did not generate the id. A static member without an id
+    replaces its predecessor.
+
+    Raises:
+        GroupApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    """
     instance_id = join.request.group_instance_id
     if instance_id is None:
         member = group.members.get(member_id)
@@ -212,8 +221,12 @@ def _find_sender(group: DurableConsumerGroup, join: ParsedJoin, member_id: str) 
 
 
 def _parse_subscription(join: ParsedJoin, most_bytes: int) -> ConsumerProtocolSubscription:
-    """What it reads, by its first protocol. Raises GroupApiError: INCONSISTENT_GROUP_PROTOCOL; INVALID_REQUEST
-    for too many names; UNKNOWN_SERVER_ERROR where the log would take so much in no case."""
+    """Parse the subscription in the member's first protocol.
+
+    Raises:
+        GroupApiError: INCONSISTENT_GROUP_PROTOCOL; INVALID_REQUEST for too many names; UNKNOWN_SERVER_ERROR if the
+            record cannot fit into the log.
+    """
     metadata = join.protocols[0][1]
     if len(metadata) > most_bytes:
         raise GroupApiError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
@@ -230,7 +243,9 @@ def _parse_subscription(join: ParsedJoin, most_bytes: int) -> ConsumerProtocolSu
 def _merge_member(
     member: ConsumerMember, join: ParsedJoin, subscription: ConsumerProtocolSubscription
 ) -> ConsumerMember:
-    """The member as it says now that it is. It speaks the classic protocol now, which knows no expressions."""
+    """Return the member with the fields of its request. It now speaks the classic protocol, which has no regular
+    expressions.
+    """
     request, context = join.request, join.context
     timeout_ms = join.rebalance_timeout_ms
     return replace(
@@ -273,7 +288,7 @@ def sync_classic_member(
     context: Context,
     builder: OutcomeBuilder,
 ) -> None:
-    """Answer a SyncGroup with a SyncGroupResponse: what the member may have now."""
+    """Answer a SyncGroup with a SyncGroupResponse: the partitions that the member may own now."""
     error = check_sync(request, context.api_version)
     if error is ErrorCode.NONE:
         error = _sync_error(group, request, builder)
@@ -317,8 +332,9 @@ def _sync_error(group: ConsumerGroup, request: SyncGroupRequest, builder: Outcom
 def check_classic_sender(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int
 ) -> ErrorCode:
-    """Whether the sender is a member of the classic protocol, under that instance id, in that generation.
-    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
+    """Check that the sender is a member of the classic protocol, with this instance id, in this generation. Return
+    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION if not.
+    """
     if instance_id is not None:
         holder = group.find_static_member_id(instance_id)
         if holder is None:
@@ -340,7 +356,7 @@ def heartbeat_classic_member(
     context: Context,
     builder: OutcomeBuilder,
 ) -> None:
-    """Answer a Heartbeat with a HeartbeatResponse: REBALANCE_IN_PROGRESS where there is something new."""
+    """Answer a Heartbeat with a HeartbeatResponse: REBALANCE_IN_PROGRESS if the member must join again."""
     error = check_group_id(request)
     if error is ErrorCode.NONE:
         sent = (request.member_id, request.group_instance_id, request.generation_id)
@@ -367,7 +383,7 @@ def _has_to_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether anybody still holds what it is to have."""
+    """Return whether other members still hold partitions of the member's target."""
     return any(
         partition not in member.assigned.get(topic_id, {})
         and partition in group.durable.find_holders(topic_id)
@@ -383,8 +399,9 @@ def remove_leaving_members(
     context: Context,
     builder: OutcomeBuilder,
 ) -> None:
-    """Answer a LeaveGroup with a LeaveGroupResponse. It may name members of either protocol; all that go cause one
-    epoch."""
+    """Answer a LeaveGroup with a LeaveGroupResponse. It may name members of either protocol; all departures
+    together bump the epoch once.
+    """
     error = check_group_id(request)
     if error is not ErrorCode.NONE:
         refuse_request(group, request, context, error, builder)
@@ -412,7 +429,7 @@ def remove_leaving_members(
 
 
 def _find_leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> tuple[str | None, ErrorCode]:
-    """Who leaves; None with the error of whoever cannot."""
+    """Return the id of the leaving member, or None and an error."""
     if identity.group_instance_id is None:
         is_member = identity.member_id in group.durable.members
         return (identity.member_id, ErrorCode.NONE) if is_member else (None, ErrorCode.UNKNOWN_MEMBER_ID)

@@ -47,13 +47,16 @@ METADATA_REFRESH_MS: Final = 2**31 - 1
 
 
 class MemberSession(Struct):
-    """The session of one member, in monotonic time. `deadline_ms` is when it expires without a further
-    heartbeat; `timer_ms` is when its timer fires, which may be earlier: a heartbeat moves only the former.
-    `heard_ms` is the time of its last heartbeat, which extended the session by `timeout_ms`; an operator may
-    have extended it further. `rebalance_ms` is the deadline for the revocation of partitions, None without one,
-    and `rebalance_epoch` the epoch of the member when that began. `join_ms` and `sync_ms` are the deadlines for
-    the JoinGroup and SyncGroup of a member of the classic protocol, None without one. `connection_id` is that
-    of its last heartbeat, 0 before the first one after a load."""
+    """The session of one member, in monotonic time.
+
+    `deadline_ms` is the time of its expiry without a further heartbeat. `timer_ms` is the time of its timer, which
+    may be earlier, because a heartbeat moves only the deadline. `heard_ms` is the time of its last heartbeat, which
+    extended the session by `timeout_ms`; an operator may have extended it further. `rebalance_ms` is the deadline
+    for the revocation of partitions, None without one, and `rebalance_epoch` is the epoch of the member at its
+    start. `join_ms` and `sync_ms` are the deadlines for the JoinGroup and SyncGroup of a member of the classic
+    protocol, None without one. `connection_id` is the connection of its last heartbeat, 0 before the first one
+    after a load.
+    """
 
     heard_ms: int
     deadline_ms: int
@@ -68,11 +71,13 @@ class MemberSession(Struct):
 
 
 class ConsumerGroup(Group):
-    """The soft half of a group, beside its durable half in the store. `metadata_deadline_ms` (monotonic) is
-    when the next heartbeat checks the topics again; `sessions` has every member; `resolving` is the resolution
-    of regular expressions that is under way, `resolved_version` the version of the topics of the last one, 0
-    before the first one after a load, and `unresolved_ms` (wall) the time of the last failure. `topic_changes`
-    has the changes of its topics since the last check."""
+    """The soft state of a group; the store has its durable state.
+
+    `metadata_deadline_ms` (monotonic) is the time from which on a heartbeat checks the topics again. `sessions` has
+    every member. `resolving` is the resolution of regular expressions in progress, `resolved_version` the topics
+    version of the last one, 0 before the first one after a load, and `unresolved_ms` (wall) the time of the last
+    failure. `topic_changes` has the changes of its topics since the last check.
+    """
 
     __slots__ = (
         "_store",
@@ -105,13 +110,13 @@ class ConsumerGroup(Group):
 
     @property
     def durable(self) -> DurableConsumerGroup:
-        """Its state in the log, which can be empty between two records of one call."""
+        """Return the durable state, which can be empty between two records of one call."""
         durable = self._store.by_group.get(self.group_id)
         return DurableConsumerGroup(self.group_id) if durable is None else durable
 
     @property
     def state(self) -> ConsumerGroupState:
-        """One of the five states of a consumer group."""
+        """Return the state of the group."""
         return ConsumerGroupState.DEAD if self.is_dead else compute_group_state(self.durable)
 
     def mark_topics_checked(self, now_ms: int) -> None:
@@ -121,19 +126,19 @@ class ConsumerGroup(Group):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """Return whether the group has no members."""
         return not self.durable.members
 
     # The interface of groups of every type
 
     @property
     def generation_id(self) -> int:
-        """The epoch of the group."""
+        """Return the epoch of the group."""
         return self.durable.epoch
 
     @property
     def member_count(self) -> int:
-        """The number of members in the log."""
+        """Return the number of members in the log."""
         return len(self.durable.members)
 
     def find_static_member_id(self, group_instance_id: str) -> str | None:
@@ -141,7 +146,7 @@ class ConsumerGroup(Group):
         return self.durable.static_members.get(group_instance_id)
 
     def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
-        """Describe the group as immutable values, without topics that do not exist."""
+        """Return the view of the group, without deleted topics."""
         durable = self.durable
         return GroupView(
             group_id=self.group_id,
@@ -196,10 +201,9 @@ class ConsumerGroup(Group):
     def validate_commit(self, request: CommitRequest, api_version: int) -> CommitValidation:
         """Validate the sender of a commit, and its epoch for each partition.
 
-        A member commits in its epoch; in an older one for partitions that it has had since then. A consumer without
-        group management commits with epoch -1, while the group is empty.
-
-        Source: Kafka's ConsumerGroup, validateOffsetCommit.
+        A member commits in its epoch, or in an older one for partitions that it has owned since then. A consumer
+        without group management commits with epoch -1, while the group is empty. Source: Kafka's ConsumerGroup,
+        validateOffsetCommit.
         """
         epoch = request.generation_id_or_member_epoch
         if self.is_dead:
@@ -230,7 +234,7 @@ class ConsumerGroup(Group):
         if member_id is None and epoch < 0:
             return NONE
         if member_id is None:
-            # Kafka looks for a member without an id, and fails.
+            # Kafka looks up a member with an empty id, and fails.
             return ErrorCode.UNKNOWN_SERVER_ERROR
         member = self.durable.members.get(member_id)
         if member is None:
@@ -282,7 +286,7 @@ class ConsumerGroup(Group):
                 session.sync_ms += by_ms
 
     def session_margin(self, now_ms: int) -> float | None:
-        """Return the least share of its session that a member has left; None without members."""
+        """Return the smallest remaining share of a member's session; None without members."""
         shares = [
             (session.deadline_ms - now_ms) / max(1, session.timeout_ms) for session in self.sessions.values()
         ]
@@ -296,7 +300,7 @@ class ConsumerGroup(Group):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether it has no members."""
+        """Return whether the group has no members."""
         return self.is_empty
 
     def tombstones(self) -> list[Fact]:
@@ -317,7 +321,7 @@ class ConsumerGroup(Group):
 
 
 def find_epoch_error(member: ConsumerMember) -> ErrorCode:
-    """Return the error for a sender that names another epoch than that of its member."""
+    """Return the error for a sender with another epoch than its member."""
     return ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH
 
 
@@ -363,7 +367,7 @@ def sync_key(group: ConsumerGroup, member_id: str) -> GroupTimerKey:
 def restart_consumer_session(
     group: ConsumerGroup, member_id: str, timeout_ms: int, connection_id: int, builder: OutcomeBuilder
 ) -> None:
-    """Let the session of a member begin anew, with `timeout_ms`."""
+    """Restart the session of a member with `timeout_ms`."""
     now_ms = builder.now.monotonic_ms
     session = group.sessions.get(member_id)
     if session is None:
@@ -375,7 +379,7 @@ def restart_consumer_session(
 
 
 def extend_session(session: MemberSession, timeout_ms: int, connection_id: int, monotonic_ms: int) -> bool:
-    """Extend a session whose timer need not be armed again. Returns False, without a change, where it must be."""
+    """Extend a session if its timer can stay armed. Otherwise change nothing and return False."""
     deadline_ms = monotonic_ms + timeout_ms
     if session.timer_ms is None or session.timer_ms > deadline_ms:
         return False
@@ -420,7 +424,7 @@ def await_join(group: ConsumerGroup, member: ConsumerMember, builder: OutcomeBui
 
 
 def await_sync(group: ConsumerGroup, member_id: str, timeout_ms: int, builder: OutcomeBuilder) -> None:
-    """Give a member of the classic protocol a time to send its SyncGroup, after its JoinGroup."""
+    """Start the timeout for the SyncGroup of a member of the classic protocol, after its JoinGroup."""
     session = group.sessions[member_id]
     if session.join_ms is not None:
         session.join_ms = None

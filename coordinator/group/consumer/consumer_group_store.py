@@ -1,4 +1,4 @@
-"""What the log says of consumer groups: seven types of records, which together make a group."""
+"""The store of consumer groups: seven types of records, which together form a group."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from sys import intern
@@ -44,7 +44,7 @@ REPLAY_HANDLERS: Final[Mapping[type[object], Callable[[DurableConsumerGroup, Any
         key.regular_expression, value
     ),
 }
-"""What a record changes in its group."""
+"""The function that applies a record to its group, by type."""
 
 SUBSCRIPTION_SOURCES: Final[Mapping[type[object], Callable[[DurableConsumerGroup, Any], frozenset[str]]]] = {
     ConsumerGroupMemberMetadataKey: lambda group, key: group.find_member_topics(key.member_id),
@@ -54,9 +54,9 @@ SUBSCRIPTION_SOURCES: Final[Mapping[type[object], Callable[[DurableConsumerGroup
 
 
 class ConsumerGroupStore:
-    """Consumer groups by id, those alone of which the log says something, and the groups that subscribe to a topic.
-
-    Source of the latter: Kafka's GroupMetadataManager, groupsByTopics."""
+    """Consumer groups by id, limited to groups with records, and an index of the groups by subscribed topic. Source
+    of the index: Kafka's GroupMetadataManager, groupsByTopics.
+    """
 
     __slots__ = ("_groups_by_topic", "by_group")
 
@@ -75,8 +75,9 @@ class ConsumerGroupStore:
         self._groups_by_topic: dict[str, dict[str, None]] = {}
 
     def replay(self, key: Any, value: Any, producer_id: int) -> None:
-        """The later record of a key wins, a tombstone removes it. Records of a group come in any order; with the
-        last one that counts it is gone."""
+        """Apply a record. The later record of a key wins; a tombstone removes it. Records of a group come in any
+        order; the group is removed with its last one.
+        """
         group = self.by_group.get(key.group_id)
         if group is None:
             if value is None:
@@ -94,7 +95,7 @@ class ConsumerGroupStore:
             del self.by_group[group.group_id]
 
     def add_group(self, group: DurableConsumerGroup) -> None:
-        """Add a group whose records were replayed elsewhere. Its id must be new."""
+        """Add a group whose records were replayed by another store. Its id must be new."""
         assert group.group_id not in self.by_group, group.group_id
         self.by_group[group.group_id] = group
         self._update_subscriptions(group, frozenset(), frozenset(group.subscribed_topics()))
@@ -102,7 +103,7 @@ class ConsumerGroupStore:
     def _update_subscriptions(
         self, group: DurableConsumerGroup, before: frozenset[str], after: frozenset[str]
     ) -> None:
-        """Update the index after one record of a group has named other topics than before."""
+        """Update the index after a record of a group changed its subscribed topics."""
         if before is after:
             return
         group_id, index = group.group_id, self._groups_by_topic
@@ -120,27 +121,27 @@ class ConsumerGroupStore:
         return self._groups_by_topic.get(topic, {}).keys()
 
     def find_group(self, group_id: str) -> DurableConsumerGroup | None:
-        """What the log says of a group; None when that is nothing."""
+        """Return the durable state of a group, None without records."""
         return self.by_group.get(group_id)
 
     def group_ids(self) -> Collection[str]:
-        """Every group of which there is a record."""
+        """Return the ids of all groups with records."""
         return self.by_group.keys()
 
     def __contains__(self, group_id: str) -> bool:
-        """Whether there is a record of a group."""
+        """Return whether a group has records."""
         return group_id in self.by_group
 
     def __len__(self) -> int:
         return sum(map(len, self.by_group.values()))
 
     def facts(self) -> Iterator[Fact]:
-        """The records of each group, one after the other."""
+        """Yield the records of all groups, group by group."""
         for group in self.by_group.values():
             yield from group.facts()
 
     def iterate_group_facts(self, group_id: str) -> Iterator[Fact]:
-        """The records of one group."""
+        """Yield the records of one group."""
         group = self.by_group.get(group_id)
         return iter(()) if group is None else group.facts()
 
@@ -154,7 +155,7 @@ class ConsumerGroupStore:
         assert indexed == recounted, "the groups that subscribe to a topic"
 
     def copy(self) -> Self:
-        """Return a copy for writing it down; later records do not change it. It has no index of subscriptions."""
+        """Return a copy to write to disk; later records do not change it. It has no index of subscriptions."""
         copied = type(self)()
         copied.by_group = {group_id: group.copy() for group_id, group in self.by_group.items()}
         return copied

@@ -90,8 +90,9 @@ def answer_heartbeat(
     builder: OutcomeBuilder,
     computed: ComputedTarget | None = None,
 ) -> None:
-    """Answer a heartbeat for which no computation of a target is pending. In: the target that was computed for
-    it."""
+    """Answer a heartbeat for which no computation of a target is pending. `computed` is the target computed for
+    it.
+    """
     try:
         refusal = validate_heartbeat(request, context.api_version, groups.consumer_config)
         if refusal is not None:
@@ -189,7 +190,9 @@ def _heartbeat(
 def merge_member(
     member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, context: Context
 ) -> ConsumerMember:
-    """The member as it says now that it is; what it does not say stays. It speaks the consumer protocol now."""
+    """Return the member with the fields of its request; missing fields stay. It now speaks the consumer
+    protocol.
+    """
     names, timeout_ms = request.subscribed_topic_names, request.rebalance_timeout_ms
     new = replace(
         member,
@@ -226,10 +229,12 @@ def _build_assignment(assigned: AssignedPartitions) -> ConsumerGroupHeartbeatRes
 def try_consumer_heartbeat(
     groups: ShardGroups, request: ConsumerGroupHeartbeatRequest, context: Context, monotonic_ms: int
 ) -> ConsumerGroupHeartbeatResponse | None:
-    """Answer a heartbeat that says nothing new, from a member that has what its target gives it.
+    """Answer a heartbeat without changes from a member that has reached its target.
 
-    Out: the answer. None: the heartbeat is another one. Nothing has changed, and `consumer_group_heartbeat` has to
-    answer."""
+    Returns:
+        The response. None for any other heartbeat: nothing has changed, and `consumer_group_heartbeat` must answer
+        it.
+    """
     group = groups.find_typed_group(ConsumerGroup, request.group_id)
     if (
         group is None
@@ -283,8 +288,11 @@ def _says_nothing_new(
 def leave_consumer_group(
     groups: ShardGroups, request: ConsumerGroupHeartbeatRequest, builder: OutcomeBuilder
 ) -> ConsumerGroupHeartbeatResponse:
-    """Let the sender go. A static one that returns keeps its partitions until its session is over. Raises
-    GroupApiError: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """Remove the sender. A static member that returns keeps its partitions until its session ends.
+
+    Raises:
+        GroupApiError: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    """
     group = find_left_group(groups, request.group_id)
     durable, member_id = group.durable, request.member_id
     returns = request.instance_id is not None and request.member_epoch == LEAVING_STATIC_EPOCH
@@ -310,5 +318,5 @@ def leave_consumer_group(
 
 
 def _reset_assignment_epochs(assigned: AssignedPartitions) -> AssignedPartitions:
-    """Whoever comes back may commit for all of them."""
+    """Reset the epochs of partitions, so that a returning member may commit for all of them."""
     return {topic_id: dict.fromkeys(of_topic, 0) for topic_id, of_topic in assigned.items()}

@@ -30,7 +30,7 @@ from protocol.records.group_record_schemas import (
 )
 
 AssignedPartitions: TypeAlias = Mapping[bytes, Mapping[int, int]]
-"""Partitions by topic id, each with the epoch of the member at which it became its own. No topic is empty."""
+"""Partitions by topic id, each with the member epoch of its assignment. No topic is empty."""
 TargetPartitions: TypeAlias = Mapping[bytes, tuple[int, ...]]
 """Partitions by topic id, in the order of the record. No topic is empty."""
 
@@ -40,26 +40,29 @@ NO_TIMEOUT: Final = -1
 JOINING_EPOCH: Final = 0
 LEAVING_EPOCH: Final = -1
 LEAVING_STATIC_EPOCH: Final = -2
-"""Of a static member that left for a while: its partitions are kept for its instance."""
+"""The epoch of a static member that left temporarily: its partitions stay reserved for its instance."""
 
 
 class MemberState(IntEnum):
-    """Where a member stands; the value is the byte in the log."""
+    """The state of a member; the value is the byte in the log."""
 
     STABLE = 0
-    """It has all of its target that its epoch knows."""
+    """The member owns all partitions of its target at its epoch."""
     UNREVOKED_PARTITIONS = 1
-    """It has to confirm that it gave partitions up."""
+    """The member must acknowledge the revocation of partitions."""
     UNRELEASED_PARTITIONS = 2
-    """Others have not given up what it is to have."""
+    """Other members have not revoked partitions of the member's target."""
     UNKNOWN = 127
-    """Something that a later version of Kafka wrote."""
+    """A state of a later version of Kafka."""
 
 
 class ConsumerMember(Struct, frozen=True):
-    """Defaults are those of a new member. `subscribed_topic_regex` is "" for none; `server_assignor` None for no
-    preference; `classic` is there for a member of the classic protocol. `assigned` is what it may own, and
-    `pending` what it has to give up."""
+    """A member of a consumer group. Defaults are those of a new member.
+
+    `subscribed_topic_regex` is "" without one; `server_assignor` is None without a preference; `classic` is set for
+    a member of the classic protocol. `assigned` are the partitions that it may own, and `pending` those that it
+    must revoke.
+    """
 
     member_id: str
     instance_id: str | None = None
@@ -79,22 +82,23 @@ class ConsumerMember(Struct, frozen=True):
 
     @property
     def name(self) -> MemberName:
-        """Who it is, for people."""
+        """Return the name of the member for events."""
         return MemberName(self.member_id, self.instance_id, self.client_id, self.client_host)
 
     @property
     def uses_classic_protocol(self) -> bool:
-        """Whether it sends JoinGroup, SyncGroup and Heartbeat."""
+        """Return whether the member uses JoinGroup, SyncGroup and Heartbeat."""
         return self.classic is not None
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether it has what the target of that epoch gives it."""
+        """Return whether the member has reached the target of an epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == epoch
 
 
 class ResolvedRegex(Struct, frozen=True):
-    """What a regular expression matched: topics, in which version of a broker's metadata (0 where it was groupd
-    that looked), and when that was (wall)."""
+    """The matches of a regular expression: topics, the metadata version of the broker that resolved it (0 for
+    groupd), and the wall time.
+    """
 
     topics: frozenset[str]
     version: int
@@ -105,7 +109,7 @@ class ResolvedRegex(Struct, frozen=True):
 
 
 def member_record(group_id: str, member: ConsumerMember) -> Fact:
-    """What a member said of itself."""
+    """Build the record of a member's subscription and settings."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -121,7 +125,7 @@ def member_record(group_id: str, member: ConsumerMember) -> Fact:
 
 
 def current_record(group_id: str, member: ConsumerMember) -> Fact:
-    """The record of the current assignment of a member."""
+    """Build the record of the current assignment of a member."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
@@ -147,7 +151,7 @@ def _encode_assigned(assigned: AssignedPartitions) -> list[CurrentTopicPartition
 
 
 def target_record(group_id: str, member_id: str, target: TargetPartitions) -> Fact:
-    """What a member is to have."""
+    """Build the record of a member's target assignment."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             TargetTopicPartitions(topic_id=topic_id, partitions=list(partitions))
@@ -158,13 +162,15 @@ def target_record(group_id: str, member_id: str, target: TargetPartitions) -> Fa
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> Fact:
-    """The group's epoch, and what its topics were when it began."""
+    """Build the record of the group epoch, with the hash of its topics."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return Fact(ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
 def assignment_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> Fact:
-    """The epoch of the target, and when it was computed (wall); 0: the next one may be computed at once."""
+    """Build the record of the target's epoch, with the wall time of its computation; 0 allows the next computation
+    at once.
+    """
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
@@ -172,7 +178,7 @@ def assignment_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> Fac
 
 
 def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Fact:
-    """What a regular expression matches."""
+    """Build the record of the matches of a regular expression."""
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
@@ -183,37 +189,37 @@ def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Fact:
 
 
 def member_tombstone(group_id: str, member_id: str) -> Fact:
-    """What a member said of itself counts no more."""
+    """Build the tombstone of a member's subscription and settings."""
     return Fact(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
 
 
 def current_tombstone(group_id: str, member_id: str) -> Fact:
-    """A member has nothing any more."""
+    """Build the tombstone of a member's current assignment."""
     return Fact(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
 
 
 def target_tombstone(group_id: str, member_id: str) -> Fact:
-    """A member is to have nothing any more."""
+    """Build the tombstone of a member's target assignment."""
     return Fact(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
 
 
 def regex_tombstone(group_id: str, regex: str) -> Fact:
-    """Nobody uses a regular expression any more."""
+    """Build the tombstone of an unused regular expression."""
     return Fact(ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), None)
 
 
 def partition_metadata_tombstone(group_id: str) -> Fact:
-    """What Kafka up to 4.0 wrote of a group's topics."""
+    """Build the tombstone of the partition metadata that Kafka wrote up to 4.0."""
     return Fact(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
 def assignment_epoch_tombstone(group_id: str) -> Fact:
-    """The group has no target any more."""
+    """Build the tombstone of the target's epoch."""
     return Fact(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
 
 
 def epoch_tombstone(group_id: str) -> Fact:
-    """The tombstone of the epoch of a group, which is the end of the group."""
+    """Build the tombstone of the group epoch, which ends the group."""
     return Fact(ConsumerGroupMetadataKey(group_id=group_id), None)
 
 
@@ -221,7 +227,7 @@ def epoch_tombstone(group_id: str) -> Fact:
 
 
 def with_metadata(member: ConsumerMember, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
-    """The member, which says this of itself now."""
+    """Return the member with the subscription and settings of a record."""
     return replace(
         member,
         instance_id=value.instance_id,
@@ -237,7 +243,7 @@ def with_metadata(member: ConsumerMember, value: ConsumerGroupMemberMetadataValu
 
 
 def with_current(member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
-    """The member, which stands there now."""
+    """Return the member with the current assignment of a record."""
     return replace(
         member,
         member_epoch=value.member_epoch,
@@ -256,7 +262,9 @@ def _decode_state(byte: int) -> MemberState:
 
 
 def _decode_assigned(topics: Sequence[CurrentTopicPartitions], member_epoch: int) -> AssignedPartitions:
-    """Kafka before KIP-1251 wrote no epochs; the member's own stands for them."""
+    """Decode assigned partitions. Records of Kafka before KIP-1251 have no epochs; the member's epoch replaces
+    them.
+    """
     read: dict[bytes, Mapping[int, int]] = {}
     for topic in topics:
         if topic.partitions:
@@ -268,10 +276,10 @@ def _decode_assigned(topics: Sequence[CurrentTopicPartitions], member_epoch: int
 
 
 def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> TargetPartitions:
-    """What a member is to have."""
+    """Return the target assignment in a record."""
     return {topic.topic_id: tuple(topic.partitions) for topic in value.topic_partitions if topic.partitions}
 
 
 def read_regex(value: ConsumerGroupRegularExpressionValue) -> ResolvedRegex:
-    """What a regular expression matches."""
+    """Return the matches in a record."""
     return ResolvedRegex(frozenset(map(intern, value.topics)), value.version, value.timestamp)
