@@ -1,5 +1,5 @@
-"""The group coordinator as a pure state machine: requests and timers in, an `Outcome` out.
+"""The group coordinator as a pure state machine: it turns requests and timers into an `Outcome`, without clock,
+I/O, randomness or logger.
 
-No clock, no I/O, no randomness, no logger. Read `coordinator/group/group_shard.py` first, then
-`coordinator/group/classic/classic_state_machine.py`.
+Read `coordinator/group/group_shard.py` first, then `coordinator/group/classic/classic_state_machine.py`.
 """

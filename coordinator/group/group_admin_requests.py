@@ -1,4 +1,4 @@
-"""ListGroups, DescribeGroups, ConsumerGroupDescribe, DeleteGroups, and the commands for the clock of groups."""
+"""ListGroups, DescribeGroups, ConsumerGroupDescribe, DeleteGroups, and the commands for the clocks of groups."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -44,15 +44,15 @@ READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 6, 8, 10, 11
 ALL_OPERATIONS: Final = sum(
     1 << operation for operation in (READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
 )
-"""What may be done to a group where nothing is forbidden: a bit for each of Kafka's AclOperations that
-apply to groups (KIP-430)."""
+"""All operations on groups: a bit for each of Kafka's AclOperations that apply to groups (KIP-430)."""
 
 
 def list_groups(
     groups: ShardGroups, request: ListGroupsRequest, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Answer a ListGroups with a ListGroupsResponse. A filter without entries lets everything through; a
-    name that is no state or type matches nothing. Case does not count, nor do blanks around a state."""
+    """Answer a ListGroups with a ListGroupsResponse. An empty filter passes all groups; an unknown state or type
+    matches nothing. Filters ignore case, and blanks around a state.
+    """
     states = frozenset(name.strip().lower() for name in request.states_filter)
     types = frozenset(name.lower() for name in request.types_filter)
     listed = []
@@ -73,8 +73,9 @@ def list_groups(
 def describe_groups(
     groups: ShardGroups, request: DescribeGroupsRequest, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Answer a DescribeGroups with a DescribeGroupsResponse, in the request's order. A group that does not
-    exist, or is of another type, is described as Dead; from v6 on that is an error too (KIP-1043)."""
+    """Answer a DescribeGroups with a DescribeGroupsResponse, in the request's order. A missing group, or one of
+    another type, is described as Dead; from v6 on also with an error (KIP-1043).
+    """
     described = []
     for group_id in request.groups:
         group = groups.find_typed_group(ClassicGroup, group_id)
@@ -104,7 +105,9 @@ def _describe_missing(group_id: str, message: str, api_version: int) -> Describe
 
 
 def _describe_classic_group(group: ClassicGroup) -> DescribedGroup:
-    """Protocol and metadata are told of a Stable group only: in other states they are about to change."""
+    """Describe a classic group. Only a Stable group has protocol and metadata: in other states they are about to
+    change.
+    """
     protocol_name = group.protocol_name if group.state is STABLE else None
     assert group.state is not STABLE or protocol_name is not None, group.group_id
     return DescribedGroup(
@@ -232,7 +235,7 @@ def _describe_assignment(
 def delete_groups(
     groups: ShardGroups, request: DeleteGroupsRequest, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Answer a DeleteGroups with a DeleteGroupsResponse: a result for each different id, in their order."""
+    """Answer a DeleteGroups with a DeleteGroupsResponse: a result for each distinct id, in their order."""
     client = MemberName("", None, context.client_id, context.client_host)
     results = [
         DeletableGroupResult(group_id=group_id, error_code=_delete_group(groups, group_id, client, builder))

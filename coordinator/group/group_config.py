@@ -13,8 +13,9 @@ from coordinator.core.shared_types import CONSUMER_ASSIGNORS
 MS_PER_MINUTE: Final = 60_000
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
-"""How long a member that never held an assignment may wait for its first join to complete. Fixed, as in
-Kafka's GroupCoordinatorConfig."""
+"""The longest wait of a new member, without a previous assignment, for its first join to complete. Fixed, as in
+Kafka's GroupCoordinatorConfig.
+"""
 
 
 class GroupConfig(Struct, frozen=True, kw_only=True):
@@ -29,11 +30,11 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     offsets_retention_minutes: int
     offsets_retention_check_interval_ms: int
     message_max_bytes: int
-    """Bounds the records of one request."""
+    """The bound for the records of one request."""
 
     @property
     def offsets_retention_ms(self) -> int:
-        """How long an offset outlives its group, or its commit, in milliseconds."""
+        """Return the retention of offsets after the end of their group, or after their commit, in milliseconds."""
         return self.offsets_retention_minutes * MS_PER_MINUTE
 
 
@@ -43,7 +44,7 @@ ASSIGNMENT_INTERVAL: Final = "consumer.assignment.interval.ms"
 
 
 class MigrationPolicy(StrEnum):
-    """Which groups with members are converted. Source: Kafka's `ConsumerGroupMigrationPolicy`."""
+    """The policy for converting groups with members. Source: Kafka's `ConsumerGroupMigrationPolicy`."""
 
     DISABLED = "disabled"
     UPGRADE = "upgrade"
@@ -52,17 +53,17 @@ class MigrationPolicy(StrEnum):
 
     @property
     def upgrades(self) -> bool:
-        """Whether a classic group becomes one of the consumer protocol when a member of that joins."""
+        """Return whether a classic group becomes a consumer group when a member of the consumer protocol joins."""
         return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
 
     @property
     def admits_classic_members(self) -> bool:
-        """Whether members of the classic protocol may join a consumer group."""
+        """Return whether members of the classic protocol may join a consumer group."""
         return self is not MigrationPolicy.DISABLED
 
     @property
     def downgrades(self) -> bool:
-        """Whether a consumer group becomes a classic one when it has only classic members left."""
+        """Return whether a consumer group becomes a classic one when it has only classic members left."""
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
@@ -94,17 +95,18 @@ class ConsumerGroupConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def assignors(self) -> tuple[str, ...]:
-        """The short names of those who may assign partitions; the first one does where members name none."""
+        """Return the short names of the enabled assignors; the first one is the default."""
         return tuple(dict.fromkeys(CONSUMER_ASSIGNORS[name] for name in self.group_consumer_assignors))
 
     @property
     def migration_policy(self) -> MigrationPolicy:
-        """What is done with groups that get members of the other protocol."""
+        """Return the policy for groups that get members of the other protocol."""
         return MigrationPolicy(self.group_consumer_migration_policy.lower())
 
     def resolve_times(self, overrides: Mapping[str, str]) -> ConsumerGroupTimes:
-        """The times of a group that has these configs of its own, by name, each the text of a number. What the
-        broker's bounds do not allow any more is the nearest that they do. Source: `GroupConfig.evaluate`."""
+        """Return the times of a group with its own configs, given by name as decimal text. A value outside the
+        broker's bounds becomes the nearest bound. Source: `GroupConfig.evaluate`.
+        """
 
         def resolve(name: str, default_ms: int, min_ms: int, max_ms: int) -> int:
             text = overrides.get(name)

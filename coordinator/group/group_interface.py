@@ -1,7 +1,5 @@
-"""The interface that groups of every type implement.
-
-Each type of group has its own package with its own requests. Commits, expiration, requests of operators and the
-clock of a group use this interface alone. Source: Kafka's `Group`.
+"""The interface that groups of every type implement. Each type of group has its own package with its own requests.
+Commits, expiration, admin requests and the clock of a group use only this interface. Source: Kafka's `Group`.
 """
 
 from abc import ABC, abstractmethod
@@ -52,33 +50,33 @@ class Group(ABC):
     @property
     @abstractmethod
     def protocol_type(self) -> str | None:
-        """The protocol type of its members ("consumer", "connect"); None before the first member."""
+        """Return the protocol type of the members ("consumer", "connect"); None before the first member."""
 
     @property
     @abstractmethod
     def state(self) -> Enum:
-        """Its state, in the enumeration of its type."""
+        """Return the state, in the enumeration of the group's type."""
 
     @property
     def state_name(self) -> str:
-        """The name of its state in ListGroups and DescribeGroups."""
+        """Return the name of the state in ListGroups and DescribeGroups."""
         name: str = self.state.value
         return name
 
     @property
     @abstractmethod
     def is_dead(self) -> bool:
-        """Whether the shard has removed or unloaded it."""
+        """Return whether the shard has removed or unloaded the group."""
 
     @property
     @abstractmethod
     def generation_id(self) -> int:
-        """The generation of a classic group, the epoch of other groups."""
+        """Return the generation of a classic group, the epoch of other groups."""
 
     @property
     @abstractmethod
     def member_count(self) -> int:
-        """The number of members, without pending ones."""
+        """Return the number of members, without pending ones."""
 
     @abstractmethod
     def find_static_member_id(self, group_instance_id: str) -> str | None:
@@ -86,7 +84,7 @@ class Group(ABC):
 
     @abstractmethod
     def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
-        """Describe the group at a time as immutable values. `topics` gives the names of topic ids."""
+        """Return the view of the group at a time. `topics` gives the names of topic ids."""
 
     # Commits and fetches of offsets
 
@@ -103,7 +101,7 @@ class Group(ABC):
 
     @abstractmethod
     def on_commit_accepted(self, member_id: str, builder: OutcomeBuilder) -> None:
-        """Count a plain commit of a member ("" without one) as a heartbeat, where the type of group does so."""
+        """Treat a plain commit of a member ("" without one) as a heartbeat, if the type of group does so."""
 
     # Deletion and expiration of offsets
 
@@ -118,12 +116,12 @@ class Group(ABC):
     @property
     @abstractmethod
     def offsets_may_expire(self) -> bool:
-        """Whether offsets of topics without a subscription may expire."""
+        """Return whether offsets of topics without a subscription may expire."""
 
     @property
     @abstractmethod
     def idle_since_ms(self) -> int | None:
-        """The wall time from which retention counts for all offsets; None where it counts from each commit."""
+        """Return the wall time from which retention counts for all offsets; None if it counts from each commit."""
 
     # Deadlines
 
@@ -144,7 +142,7 @@ class Group(ABC):
 
     @abstractmethod
     def session_margin(self, now_ms: int) -> float | None:
-        """Return the least share of its session, from 0 to 1, that a member has left; None without a session."""
+        """Return the smallest remaining share of a session, from 0 to 1; None without a session."""
 
     # The end
 
@@ -155,7 +153,7 @@ class Group(ABC):
     @property
     @abstractmethod
     def is_abandoned(self) -> bool:
-        """Whether it has no members. Then the shard removes it together with its last offset."""
+        """Return whether the group has no members. The shard then removes it together with its last offset."""
 
     @abstractmethod
     def tombstones(self) -> Iterable[Fact]:
@@ -163,8 +161,8 @@ class Group(ABC):
 
     @abstractmethod
     def retire(self, builder: OutcomeBuilder) -> None:
-        """Cancel the timers of a group without members, which is dead from now on."""
+        """Cancel the timers of a group without members, and mark it as dead."""
 
     @abstractmethod
     def unload(self, builder: OutcomeBuilder) -> None:
-        """Answer parked requests with NOT_COORDINATOR and write nothing. The group is dead from now on."""
+        """Answer parked requests with NOT_COORDINATOR, write nothing, and mark the group as dead."""

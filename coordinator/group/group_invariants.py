@@ -107,7 +107,7 @@ def _check_waiting(group: ClassicGroup, waiters: set[int]) -> None:
     if state is DEAD:
         return
     for member in group.members.values():
-        # Who owes the coordinator a sign of life has a timer, at the latest at its deadline.
+        # Each member that must send a request has a timer, at the latest at its deadline.
         if not member.is_exempt_from_session:
             assert member.timer_deadline_ms is not None, f"{name}: {member.member_id} has no timer"
             assert member.timer_deadline_ms <= member.session_deadline_ms, f"{name}: {member.member_id}"
@@ -116,7 +116,7 @@ def _check_waiting(group: ClassicGroup, waiters: set[int]) -> None:
 def _check_recorded(group: ClassicGroup, durable: DurableGroups) -> None:
     recorded = durable.metadata.find_metadata(group.group_id)
     assert recorded is not None, f"{group.group_id}: Stable but not in the log"
-    # What was recorded by other software may leave out what a load fills in, so it is compared as loaded.
+    # Other software may omit fields that a load fills in, so the comparison uses the loaded form.
     loaded, actual = group_metadata(restore_group(group.group_id, recorded)), group_metadata(group)
     loaded.current_state_timestamp = actual.current_state_timestamp
     for value in (loaded, actual):
@@ -137,7 +137,7 @@ def check_consumer_group(group: ConsumerGroup, durable: DurableGroups, waiters: 
 
 
 def check_derived(group: DurableConsumerGroup) -> None:
-    """What follows from the members is what their records say when they are read again."""
+    """Check that the derived state equals the state derived from the members' records."""
     store = ConsumerGroupStore()
     for fact in group.facts():
         store.replay(fact.key, fact.value, NO_PRODUCER_ID)
@@ -181,7 +181,7 @@ def _check_epochs(group: DurableConsumerGroup) -> None:
 
 
 def _check_settled(group: DurableConsumerGroup, member: ConsumerMember) -> None:
-    """A stable member has nothing that its target does not give it; less where it reads less than it did."""
+    """Check that a stable member owns only partitions of its target. It owns fewer after dropping subscriptions."""
     if member.is_reconciled_to(group.assignment_epoch):
         target = group.find_target(member.member_id)
         for topic_id, of_topic in member.assigned.items():

@@ -1,4 +1,4 @@
-"""Creates the groups of a shard from its durable state after the log was read."""
+"""Creates the groups of a shard from its durable state after a load of the log."""
 
 from collections.abc import Callable, Mapping
 from sys import intern
@@ -21,8 +21,7 @@ NO_CONNECTION = 0
 
 
 def load_groups(groups: ShardGroups, builder: OutcomeBuilder, time_source: GroupTimeSource | None) -> None:
-    """Create every group of the log, each at its own time. Raises ValueError for a record that no group can
-    have."""
+    """Create every group of the log, each at its own time. Raises ValueError for an impossible record."""
     assert not groups.by_id, "a shard is loaded once, before it is used"
     now = builder.now
     for group_id in groups.durable.group_ids():
@@ -34,9 +33,8 @@ def load_groups(groups: ShardGroups, builder: OutcomeBuilder, time_source: Group
 
 
 def load_classic_group(groups: ShardGroups, group_id: str, builder: OutcomeBuilder) -> None:
-    """Create a classic group from its metadata. A group with offsets and without metadata is a simple group.
-
-    A group with more members than `group.max.size` begins a rebalance, which removes its last members.
+    """Create a classic group from its metadata. A group with offsets and without metadata is a simple group. A
+    group with more members than `group.max.size` starts a rebalance, which removes its last members.
 
     Raises:
         ValueError: no group can have such metadata.
@@ -65,8 +63,8 @@ def load_classic_group(groups: ShardGroups, group_id: str, builder: OutcomeBuild
 
 
 def load_consumer_group(groups: ShardGroups, group_id: str, builder: OutcomeBuilder) -> None:
-    """Create a consumer group from its records. Every session begins anew, and so does the rebalance timeout of a
-    member with partitions to revoke, as in Kafka also of a member of the classic protocol.
+    """Create a consumer group from its records. Every session restarts. So does the rebalance timeout of a member
+    with partitions to revoke, as in Kafka also for a member of the classic protocol.
 
     Raises:
         ValueError: two members hold the same partition or instance id.

@@ -34,19 +34,19 @@ _INT16: Final = Struct(">h")
 _MAX_SHORT_TEXT: Final = 126  # its length and one more fit in one byte of a varint
 _VALUE_START: Final = Struct(">hqiB")  # version, offset, leader epoch, length of the text and one more
 _VALUE_END: Final = Struct(">qBBB16s")  # commit timestamp; one tag, number 0, of 16 bytes: the topic id
-_VALUE_WITHOUT_TEXT: Final = Struct(">hqiBqBBB16s")  # both, of which there is most
+_VALUE_WITHOUT_TEXT: Final = Struct(">hqiBqBBB16s")  # both parts together, the most frequent form
 
 _SHORT_ARRAY: Final = 127  # its length and one more fit in one byte of an unsigned varint
 _TARGET_BYTES: Final = 2 + 1  # version and tags of a target
 _CURRENT_BYTES: Final = 2 + 4 + 4 + 1 + 1  # version, both epochs, state and tags of a current assignment
 _TOPIC_BYTES: Final = 16 + 1  # id and tags of a topic in either
 
-# What the class itself calls, without its argument handling.
+# The class's own methods, without its argument handling.
 _new_encoded = tuple.__new__
 
 
 def _format_ranges(numbers: Iterable[int]) -> str:
-    """Numbers as people write them: 0 to 2, 5."""
+    """Format numbers as ranges: 0 to 2, 5."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and number == spans[-1][1] + 1:
@@ -57,7 +57,7 @@ def _format_ranges(numbers: Iterable[int]) -> str:
 
 
 class GroupRecordCodec:
-    """The records of `__consumer_offsets` that are served here."""
+    """The codec for the supported records of `__consumer_offsets`."""
 
     contents: Final = (
         f"groups, of record types "
@@ -65,7 +65,7 @@ class GroupRecordCodec:
     )
 
     def encode(self, fact: Fact) -> EncodedFact:
-        """Key and value of a fact."""
+        """Return the key and the value of a fact."""
         return EncodedFact(encode_key(fact.key), _encode_value(fact))
 
     def encoder(self) -> Callable[[Fact], EncodedFact]:
@@ -73,11 +73,11 @@ class GroupRecordCodec:
         return _Encoder().encode
 
     def canonical_key(self, key: bytes) -> bytes | None:
-        """The one form of a key; None for one of a type that is not served. Raises Malformed."""
+        """Return the canonical form of a key; None for an unsupported type. Raises Malformed."""
         return canonical_key(key)
 
     def decode(self, key: bytes, value: bytes) -> Fact:
-        """A fact of the log, of a type that is served. Raises Malformed."""
+        """Decode a fact of a supported type. Raises Malformed."""
         decoded = decode_key(key)
         assert not isinstance(decoded, UnknownKey), decoded
         return Fact(decoded, decode_value(decoded, value), _INT16.unpack_from(value)[0])
@@ -114,7 +114,7 @@ def _encode_value(fact: Fact) -> bytes | None:
 
 
 def encode_offset(value: OffsetCommitValue) -> bytes:
-    """The bytes of a committed offset with a topic id, as `encode_value` makes them for version 4."""
+    """Encode a committed offset with a topic id. Equals `encode_value` for version 4."""
     text = value.metadata
     if (text and (len(text) > _MAX_SHORT_TEXT or not text.isascii())) or value.topic_id == ZERO_UUID:
         return encode_value(value, TOPIC_ID_OFFSET_VERSION)
@@ -128,23 +128,23 @@ def encode_offset(value: OffsetCommitValue) -> bytes:
 
 
 def compute_batch_size(records: Iterable[Fact]) -> int:
-    """The bytes of an uncompressed batch of these records, which are all of one time."""
+    """Return the size in bytes of an uncompressed batch of these records, which share one timestamp."""
     return calculate_batch_size_of_lengths(
         (compute_key_size(record.key), compute_value_size(record)) for record in records
     )
 
 
 def compute_key_size(key: Any) -> int:
-    """Return how many bytes the key of a record takes. Keys of offsets are not encoded for that."""
+    """Return the size in bytes of a record's key. Computed without encoding for keys of offsets."""
     if type(key) is OffsetCommitKey:
         return _OFFSET_KEY_BYTES + _measure_text(key.group) + _measure_text(key.topic)
     return len(encode_key(key))
 
 
 def compute_value_size(fact: Fact) -> int | None:
-    """Return how many bytes the value of a record takes; None for a tombstone.
-
-    Offsets, and values of consumer groups, which may name thousands of topics, are not encoded for that."""
+    """Return the size in bytes of a record's value; None for a tombstone. Computed without encoding for offsets,
+    and for values of consumer groups, which may name thousands of topics.
+    """
     value = fact.value
     if value is None:
         return None
@@ -162,19 +162,21 @@ def compute_value_size(fact: Fact) -> int | None:
 
 @cache
 def measure_offset_without_text(version: int, *, has_topic_id: bool) -> int:
-    """Return how many bytes the value of an offset without metadata takes."""
+    """Return the size in bytes of an offset's value without metadata."""
     topic_id = _ANY_UUID if has_topic_id else ZERO_UUID
     value = OffsetCommitValue(offset=0, metadata="", commit_timestamp=0, topic_id=topic_id)
     return len(encode_value(value, version))
 
 
 def _measure_text(text: str) -> int:
-    """The bytes of a text in UTF-8."""
+    """Return the size of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode())
 
 
 def compute_target_size(partition_counts: Iterable[int]) -> int:
-    """Return how many bytes the record value of a target takes. In: how many partitions each topic has."""
+    """Return the size in bytes of the record value of a target. `partition_counts` has the number of partitions of
+    each topic.
+    """
     topics = size = 0
     for count in partition_counts:
         topics += 1
@@ -195,37 +197,38 @@ def _compute_current_topics_size(topics: Sequence[CurrentTopicPartitions]) -> in
 
 
 def _measure_array_length(count: int) -> int:
-    """The bytes of the length of a compact array: an unsigned varint of the count and one."""
+    """Return the size of a compact array's length: an unsigned varint of the count plus one."""
     return 1 if count < _SHORT_ARRAY else -(-(count + 1).bit_length() // 7)
 
 
 class RecordStore(Protocol):
-    """`replay` is its only writer; whatever a store derives from its records follows there."""
+    """A store of records. `replay` is its only writer, also for indexes."""
 
     @property
     def record_types(self) -> Sequence[ServedRecordType]:
-        """The types of records that the store keeps."""
+        """Return the types of records that the store keeps."""
 
     def replay(self, key: Any, value: Any, producer_id: int) -> None:
-        """Takes the next record of the log; a value of None is a tombstone. `producer_id` is that of the
-        transaction which it belongs to, NO_PRODUCER_ID for none; most types have nothing to do with those."""
+        """Apply the next record of the log; a value of None is a tombstone. `producer_id` identifies the
+        transaction of the record, NO_PRODUCER_ID outside of transactions; most types never are in transactions.
+        """
 
     def group_ids(self) -> Collection[str]:
-        """The groups of its records, in the order in which they came."""
+        """Return the groups with records, in the order of their first records."""
 
     def __contains__(self, group_id: str) -> bool:
-        """Whether it has any of a group."""
+        """Return whether a group has records."""
 
     def __len__(self) -> int:
-        """The number of keys that have a value."""
+        """Return the number of keys that have a value."""
 
     def facts(self) -> Iterator[Fact]:
-        """Records that make what it holds of nothing."""
+        """Yield records that restore this state from an empty store."""
 
     def copy(self) -> Self:
-        """What it holds now, which later records do not change. Fast: values are shared, and never change."""
+        """Return a copy that later records do not change. Fast: copies share their immutable values."""
 
 
 def build_fact(record_type: ServedRecordType, key: Any, value: Any) -> Fact:
-    """A record with a value, as it is written."""
+    """Build a record with a value, in the version to write."""
     return Fact(key, value, record_type.find_value_version(value))

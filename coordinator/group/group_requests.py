@@ -1,4 +1,4 @@
-"""Inputs of a shard besides Kafka's requests: commands, notifications and timers."""
+"""Inputs of a shard other than Kafka's requests: commands, notifications and timers."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -25,18 +25,20 @@ from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
 class FetchOffsets(Struct):
-    """One group of an OffsetFetch, of any version; topics by name. Answered with an
-    OffsetFetchResponseGroup. `require_stable` (KIP-447) asks not to see past pending transactions: a partition that
-    has a pending offset is answered UNSTABLE_OFFSET_COMMIT."""
+    """One group of an OffsetFetch of any version, with topics by name. Answered with an OffsetFetchResponseGroup.
+    With `require_stable` (KIP-447), a partition with a pending transactional offset is answered with
+    UNSTABLE_OFFSET_COMMIT.
+    """
 
     group: OffsetFetchRequestGroup
     require_stable: bool = False
 
 
 class EndTransaction(Struct, frozen=True):
-    """The end of a producer's transaction, for whatever groups have pending offsets of it: they are committed, or
-    dropped. `producer_epoch` and `coordinator_epoch` are those of the marker. Answered with an ErrorCode, NONE also
-    where nothing is pending."""
+    """The end of a producer's transaction: its pending offsets in all groups are committed, or dropped.
+    `producer_epoch` and `coordinator_epoch` are from the marker. Answered with an ErrorCode, which is NONE even
+    without pending offsets.
+    """
 
     producer_id: int
     producer_epoch: int
@@ -45,42 +47,47 @@ class EndTransaction(Struct, frozen=True):
 
 
 class TopicsChanged(Struct, frozen=True):
-    """The topics are these from now on. Those that are `gone` take along the offsets that groups committed for
-    them; another topic may have the name of one already. No reply."""
+    """The topics have changed to `image`. Offsets of the deleted topics (`gone`) are removed; new topics may
+    already have their names. No reply.
+    """
 
     image: TopicsImage
     gone: Sequence[str] = ()
 
 
 class GroupConfigsChanged(Struct, frozen=True):
-    """These are a group's own configs from now on, by name, as text, instead of those that it had; none: it has
-    none. There need be no group of that id. No reply."""
+    """The configs of a group are replaced by `overrides`, by name, as text; empty: it has none. The group need not
+    exist. No reply.
+    """
 
     group_id: str
     overrides: Mapping[str, str]
 
 
-# Commands of operators, who change the time of a group or of one member
+# Commands of operators, which change the time of a group or of one member
 
 
 class CommandResult(Struct, frozen=True):
-    """The answer to the requests below. UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND: there is no such one; any other
-    error: the partition could not be asked."""
+    """The response to the commands below. UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND: the member or group does not
+    exist; any other error: the partition is not available.
+    """
 
     error: ErrorCode = ErrorCode.NONE
 
 
 class ExpireMember(Struct, frozen=True):
-    """The session of a member, or of a pending one, is over now, whatever it waits for: a request of it that is
-    parked is answered UNKNOWN_MEMBER_ID. Answered with CommandResult."""
+    """End the session of a member, or of a pending one, at once. A parked request of the member is answered with
+    UNKNOWN_MEMBER_ID. Answered with CommandResult.
+    """
 
     group_id: str
     member_id: str
 
 
 class ExtendSessions(Struct, frozen=True):
-    """The sessions of these members last at least until a monotonic time. Ids that are no members' are ignored, and
-    so is who owes no sign of life. Answered with CommandResult."""
+    """Extend the sessions of members at least until a monotonic time. Ignores unknown ids, and members whose
+    session does not run. Answered with CommandResult.
+    """
 
     group_id: str
     member_ids: Sequence[str]
@@ -88,17 +95,18 @@ class ExtendSessions(Struct, frozen=True):
 
 
 class ShiftDeadlines(Struct, frozen=True):
-    """The monotonic clock of these groups is set by so much: all that they wait for comes in as much time as was
-    left. Every timer of theirs is armed anew, so that a move by 0 tells what is armed. Answered with
-    CommandResult."""
+    """Set the monotonic clocks of groups by `by_ms`. The remaining time of each deadline stays the same. All their
+    timers are armed again, so that `by_ms` 0 reports the armed timers. Answered with CommandResult.
+    """
 
     group_ids: Sequence[str]
     by_ms: int
 
 
 class ExpireOffsets(Struct, frozen=True):
-    """Retention looks at one group as it will be when so much time has passed; at these topics, where some are
-    named. Answered with ExpiredOffsets."""
+    """Apply retention to one group as if `ahead_ms` had passed, only for `topics` if given. Answered with
+    ExpiredOffsets.
+    """
 
     group_id: str
     topics: Sequence[str] = ()
@@ -106,7 +114,7 @@ class ExpireOffsets(Struct, frozen=True):
 
 
 class ExpiredOffsets(CommandResult, frozen=True):
-    """Which offsets expired, by topic; whether the group went with the last one."""
+    """The expired offsets, by topic; and whether the group was deleted with its last offset."""
 
     partitions: Mapping[str, Sequence[int]] = field(default_factory=dict)
     is_group_deleted: bool = False
@@ -138,7 +146,7 @@ Request: TypeAlias = (
 
 
 class GroupTimerKind(IntEnum):
-    """What a timer is for."""
+    """The purpose of a timer."""
 
     HEARTBEAT = 0
     JOIN = 1
@@ -153,8 +161,11 @@ class GroupTimerKind(IntEnum):
 
 
 class GroupTimerKey(NamedTuple):
-    """Names a timer: HEARTBEAT per member (pending ones too), JOIN, SYNC and REPORT per group, EXPIRE_OFFSETS
-    and DELETE_OFFSETS per shard; the others per member of a consumer group. What the kind does not need is ""."""
+    """The key of a timer.
+
+    HEARTBEAT exists per member (pending ones too), JOIN, SYNC and REPORT per group, EXPIRE_OFFSETS and
+    DELETE_OFFSETS per shard; the others per member of a consumer group. Unused fields are "".
+    """
 
     kind: GroupTimerKind
     group_id: str = ""

@@ -249,14 +249,14 @@ WORK_RESULT_HANDLERS: Final[dict[str, Callable[[ShardGroups, WorkDone, OutcomeBu
 
 
 class GroupShard:
-    """All groups of one partition. Not for several threads; every call returns without waiting."""
+    """All groups of one partition. Not thread-safe; every call returns without waiting."""
 
     __slots__ = ("_groups", "try_heartbeat")
 
     def __init__(
         self, config: GroupConfig, topics: TopicsImage, consumer_config: ConsumerGroupConfig
     ) -> None:
-        """Create an empty shard with the present topics. TopicsChanged replaces them later."""
+        """Create an empty shard with the current topics. TopicsChanged replaces them later."""
         self._groups = ShardGroups(config, topics, consumer_config)
         self.try_heartbeat: Callable[[Any, Context, int], object | None] = partial(
             _try_heartbeat, self._groups
@@ -276,9 +276,9 @@ class GroupShard:
         return builder.build()
 
     def fire_timer(self, key: GroupTimerKey, now: Now, time_source: GroupTimeSource | None = None) -> Outcome:
-        """Handle a timer that fired. A timer that was cancelled or moved may fire all the same: it has no
-        effect, or is armed again. `time_source` gives the time of each group where groups have clocks of their
-        own."""
+        """Handle a timer that fired. A cancelled or moved timer may still fire: it has no effect, or is armed
+        again. `time_source` gives the time of each group if groups have clocks of their own.
+        """
         builder = OutcomeBuilder(now, self._groups.durable.replay)
         if key.kind is GroupTimerKind.EXPIRE_OFFSETS:
             fire_expire_offsets(self._groups, builder, time_source)
@@ -287,23 +287,24 @@ class GroupShard:
         else:
             group_type, fire = TIMER_HANDLERS[key.kind]
             group = self._groups.by_id.get(key.group_id)
-            # A group that was converted leaves no armed timers behind, but one may have fired already.
+            # A converted group has no armed timers left, but one may have fired already.
             if isinstance(group, group_type):
                 fire(self._groups, group, key, builder)
         return builder.build()
 
     def replay(self, record: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Apply a record of the log to the durable state; one of a transaction waits there for its end.
-        While loading; live records are applied already."""
+        """Apply a record of the log to the durable state, during a load; a record of a transaction is pending until
+        its end. Live records are applied when they are written.
+        """
         self._groups.durable.replay(record, producer_id)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """Apply the marker at the end of a producer's transaction. While loading."""
+        """Apply the marker at the end of a producer's transaction, during a load."""
         self._groups.durable.end_transaction(producer_id, is_committed=is_committed)
 
     @property
     def has_open_transactions(self) -> bool:
-        """Whether records wait for the end of their transaction."""
+        """Return whether any transaction is open."""
         return self._groups.durable.has_open_transactions
 
     def on_loaded(self, now: Now, time_source: GroupTimeSource | None = None) -> Outcome:
@@ -330,11 +331,11 @@ class GroupShard:
         return builder.replies
 
     def list_group_ids(self) -> list[str]:
-        """The ids of all groups, oldest first."""
+        """Return the ids of all groups, oldest first."""
         return list(self._groups.by_id)
 
     def view_group(self, group_id: str, now: Now) -> GroupView | None:
-        """Describe a group as immutable values; None for a missing group."""
+        """Return the view of a group; None for a missing group."""
         group = self._groups.by_id.get(group_id)
         if group is None:
             return None
@@ -344,13 +345,14 @@ class GroupShard:
         return replace(view, pending_offsets=pending) if pending else view
 
     def summarize_group(self, group_id: str) -> GroupStatus | None:
-        """A group in few words; None when there is none of that id."""
+        """Return type, state and size of a group; None for a missing group."""
         group = self._groups.by_id.get(group_id)
         return None if group is None else GroupStatus(group.type, group.state_name, group.member_count)
 
     def compute_session_margin(self, group_id: str, now: Now) -> float | None:
-        """Return the least share of its session, from 0 to 1, that a member has left; None without a session, and
-        for a missing group."""
+        """Return the smallest remaining share of a session, from 0 to 1; None without a session, and for a missing
+        group.
+        """
         group = self._groups.by_id.get(group_id)
         return None if group is None else group.session_margin(now.monotonic_ms)
 
@@ -364,12 +366,12 @@ class GroupShard:
         return deadlines
 
     def find_committed_offset(self, group_id: str, topic: str, partition: int) -> int | None:
-        """The committed offset of a partition; None when there is none."""
+        """Return the committed offset of a partition, None without one."""
         value = self._groups.durable.offsets.find_offset(group_id, topic, partition)
         return None if value is None else value.offset
 
     def list_committed_offsets(self, group_id: str) -> dict[tuple[str, int], int]:
-        """All that a group has committed, by topic and partition."""
+        """Return all committed offsets of a group, by topic and partition."""
         return {
             (topic, partition): value.offset
             for topic, partitions in self._groups.durable.offsets.find_group_offsets(group_id).items()
@@ -377,11 +379,11 @@ class GroupShard:
         }
 
     def list_committed_topic_ids(self) -> dict[str, set[bytes]]:
-        """The topics that offsets were committed of, by name; zeros where it was not known which."""
+        """Return the ids of the topics with committed offsets, by name; zeros for an unknown id."""
         return self._groups.durable.offsets.topic_ids()
 
     def find_last_commit_ms(self, group_id: str) -> int | None:
-        """When a group committed the newest of its offsets, Unix time; None when it has none."""
+        """Return the Unix time (ms) of a group's newest commit; None without offsets."""
         offsets = self._groups.durable.offsets.find_group_offsets(group_id)
         return max(
             (value.commit_timestamp for partitions in offsets.values() for value in partitions.values()),
@@ -390,36 +392,38 @@ class GroupShard:
 
     @property
     def group_count(self) -> int:
-        """How many groups there are, empty ones included."""
+        """Return the number of groups, including empty ones."""
         return len(self._groups.by_id)
 
     @property
     def classic_states(self) -> Mapping[ClassicGroupState, int]:
-        """How many classic groups are in which state."""
+        """Return the number of classic groups by state."""
         return self._groups.classic_states
 
     @property
     def consumer_states(self) -> Mapping[ConsumerGroupState, int]:
-        """How many consumer groups are in which state."""
+        """Return the number of consumer groups by state."""
         found = map(self._groups.by_id.get, self._groups.durable.consumers.group_ids())
         return Counter(group.state for group in found if isinstance(group, ConsumerGroup))
 
     @property
     def topics(self) -> TopicsImage:
-        """The topics that it knows."""
+        """Return the current image of topics."""
         return self._groups.topics
 
     @property
     def durable_keys(self) -> int:
-        """How many keys have a value in the log."""
+        """Return the number of keys that have a value in the log."""
         return len(self._groups.durable)
 
     def copy_durable(self) -> DurableGroups:
-        """What the log says, as it is now: to be written down while the shard goes on. No transaction is open."""
+        """Return a copy of the durable state, to write while the shard continues. Requires that no transaction is
+        open.
+        """
         return self._groups.durable.copy()
 
     def snapshot_durable(self) -> dict[str, DurableGroupSnapshot]:
-        """What the log says, by group: for comparison with what another shard made of the same records."""
+        """Return the durable state by group, for comparison with another shard that replayed the same records."""
         return self._groups.durable.snapshot()
 
     def check_invariants(self) -> None:
@@ -432,8 +436,9 @@ def _try_heartbeat(groups: ShardGroups, request: Any, context: Context, monotoni
 
 
 class ShardDecorator(GroupShard):
-    """Passes on what a subclass does not take. What only looks at groups goes past it. It is as long-lived as the
-    shard: what has to outlive that is not kept here."""
+    """Passes all calls to the inner shard, except those that a subclass overrides. Queries bypass it. It lives as
+    long as the inner shard, so longer-lived state belongs elsewhere.
+    """
 
     __slots__ = ("inner",)
 

@@ -10,8 +10,7 @@ from coordinator.group.consumer.durable_consumer_group import ConsumerGroupState
 
 
 class GroupType(StrEnum):
-    """A type of group; its value is the name that ListGroups gives it. Only classic and consumer groups are
-    served."""
+    """A type of group; its value is its name in ListGroups. groupd supports only classic and consumer groups."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -22,4 +21,4 @@ class GroupType(StrEnum):
 STATE_NAMES: Final = list(
     dict.fromkeys(state.value for states in (ClassicGroupState, ConsumerGroupState) for state in states)
 )
-"""Those of classic groups first."""
+"""The states of classic groups come first."""

@@ -1,6 +1,6 @@
-"""How members, clients, times and partitions are spelt in lines of the log.
+"""The text form of members, clients, times and partitions in log lines.
 
-In: text that is printable already (`message_text.printable`), but for what is decoded here.
+Input text must already be printable (`message_text.printable`), except for the data decoded here.
 """
 
 import re
@@ -17,16 +17,18 @@ _MAX_NAME: Final = 80
 _MAX_TOPICS: Final = 5
 _MAX_RANGES: Final = 5
 _MAX_ASSIGNMENT_BYTES: Final = 65_536
-"""Of a longer assignment only the length is told: decoding it would keep others waiting."""
+"""Longer assignments appear only as a length, because decoding them would block other requests."""
 
 
 def shorten_member_id(member_id: str) -> str:
-    """A member id without the end of its UUID: `bob-e4fa5815`. Enough to find it in what the client logs."""
+    """Shorten a member id by the end of its UUID: `bob-e4fa5815`. The rest suffices to find the member in its
+    client's log.
+    """
     return _UUID_END.sub("", member_id)
 
 
 def printable_name(name: MemberName) -> MemberName:
-    """A member's name fit for a line: the member id short, the rest printable."""
+    """Return a member's name for a log line: the member id shortened, the rest escaped."""
     instance_id = name.group_instance_id
     return MemberName(
         printable(shorten_member_id(name.member_id), _MAX_NAME),
@@ -37,17 +39,19 @@ def printable_name(name: MemberName) -> MemberName:
 
 
 def format_client(client_id: str, client_host: str) -> str:
-    """`bob at 127.0.0.1`."""
+    """Format a client: `bob at 127.0.0.1`."""
     return f"{client_id or 'a client without a name'} at {client_host.removeprefix('/')}"
 
 
 def format_member_client(name: MemberName) -> str:
-    """A member's client: `bob at 127.0.0.1`."""
+    """Format a member's client: `bob at 127.0.0.1`."""
     return format_client(name.client_id, name.client_host)
 
 
 def format_member(name: MemberName) -> str:
-    """`bob-e4fa5815`; with its client id where the member id does not begin with that, as a static member's."""
+    """Format a member: `bob-e4fa5815`. Adds the client id if the member id does not begin with it, as for static
+    members.
+    """
     if not name.member_id:
         return name.client_id or "a client without a name"
     if name.client_id and name.member_id.startswith(f"{name.client_id}-"):
@@ -56,28 +60,28 @@ def format_member(name: MemberName) -> str:
 
 
 def format_member_address(name: MemberName) -> str:
-    """`bob-e4fa5815 at 127.0.0.1`."""
+    """Format a member with its address: `bob-e4fa5815 at 127.0.0.1`."""
     return f"{format_member(name)} at {name.client_host.removeprefix('/')}"
 
 
 def format_seconds(milliseconds: int) -> str:
-    """`0.3 s`, `12 s`."""
+    """Format a duration: `0.3 s`, `12 s`."""
     return f"{milliseconds / 1000:.{1 if milliseconds < 10_000 else 0}f} s"
 
 
 def format_count(number: int, noun: str) -> str:
-    """`1 member`, `3 members`."""
+    """Format a count: `1 member`, `3 members`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def format_list(texts: Sequence[str], total: int, separator: str = ", ") -> str:
-    """The texts, which are the first of so many things."""
+    """Join the first texts of a list with `total` entries."""
     more = total - len(texts)
     return separator.join(texts) + (f" and {more} more" if more else "")
 
 
 def format_assignment(data: bytes, protocol_type: str | None) -> str:
-    """`orders 0-2, payments 1`: what a member got, as far as the coordinator can read it."""
+    """Format an assignment as far as the coordinator can decode it: `orders 0-2, payments 1`."""
     if not data:
         return "nothing"
     if protocol_type != PROTOCOL_TYPE or len(data) > _MAX_ASSIGNMENT_BYTES:
@@ -98,7 +102,7 @@ def format_assignment(data: bytes, protocol_type: str | None) -> str:
 
 
 def _format_ranges(numbers: list[int]) -> str:
-    """`0-2 5 7-9`."""
+    """Format partition numbers: `0-2 5 7-9`."""
     ranges: list[list[int]] = []
     for number in sorted(numbers):
         if ranges and number <= ranges[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""The groups of one shard, and the changes of topics and configs that concern them."""
+"""The groups of one shard, and their reactions to changes of topics and configs."""
 
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -23,14 +23,18 @@ GroupT = TypeVar("GroupT", bound=Group)
 
 
 class ShardGroups:
-    """The groups of a shard with their soft state (members, parked requests, deadlines), beside the durable state.
+    """The groups of a shard with their soft state (members, parked requests, deadlines), and the durable state.
 
-    `by_id` has the groups of every type, in the order of their creation, and `classic_states` the number of
-    classic groups in each state; `commit_kinds` knows how offsets were committed. `overrides` has the configs
-    of single groups, also of missing ones; `pending_targets` the requests that wait for a target.
-    `new_topics_version` is that of the last image that brought a new topic. `groups_to_expire` lists the groups
-    that the present pass of retention has not reached. `topics_to_delete` lists deleted topics by group, and
-    `offsets_to_delete` the offsets of deleted topics that the next calls remove."""
+    - `by_id` has the groups of every type, in the order of their creation.
+    - `classic_states` has the number of classic groups in each state.
+    - `commit_kinds` records how groups committed their offsets.
+    - `overrides` has the configs of single groups, also of missing ones.
+    - `pending_targets` has the requests that wait for a target.
+    - `new_topics_version` is the version of the last image with a new topic.
+    - `groups_to_expire` lists the groups that the current pass of retention has not reached.
+    - `topics_to_delete` lists deleted topics by group.
+    - `offsets_to_delete` lists the offsets of deleted topics that the next calls remove.
+    """
 
     __slots__ = (
         "_times",
@@ -68,12 +72,12 @@ class ShardGroups:
         self.classic_states: Counter[ClassicGroupState] = Counter()
 
     def find_typed_group(self, group_type: type[GroupT], group_id: str) -> GroupT | None:
-        """Return the group of an id if it is of a type; None for a missing group and for one of another type."""
+        """Return the group of an id if it has the given type; None for a missing group and for another type."""
         group = self.by_id.get(group_id)
         return group if isinstance(group, group_type) else None
 
     def add_group(self, group: Group) -> None:
-        """Add a group. No group, of any type, may have its id yet."""
+        """Add a group. Its id must be new among groups of all types."""
         assert group.group_id not in self.by_id, group.group_id
         assert not group.is_dead, group.group_id
         self.by_id[group.group_id] = group
@@ -88,7 +92,7 @@ class ShardGroups:
         return group
 
     def create_consumer_group(self, group_id: str) -> ConsumerGroup:
-        """Create a consumer group, of which the log has records."""
+        """Create a consumer group that has records in the log."""
         assert group_id in self.durable.consumers, group_id
         group = ConsumerGroup(intern(group_id), self.durable.consumers)
         self.add_group(group)
@@ -100,13 +104,13 @@ class ShardGroups:
         return self._times if overrides is None else self.consumer_config.resolve_times(overrides)
 
     def remove_group(self, group_id: str) -> None:
-        """Forget a dead group, of which the log has no records any more."""
+        """Forget a dead group without records in the log."""
         assert group_id not in self.durable, group_id
         self.forget_group(group_id)
         self.commit_kinds.forget_group(group_id)
 
     def forget_group(self, group_id: str) -> None:
-        """Forget a dead group, whatever the log has of it."""
+        """Forget a dead group, whether the log has records of it or not."""
         group = self.by_id.pop(group_id)
         assert group.is_dead, group_id
         if isinstance(group, ClassicGroup):
@@ -129,7 +133,7 @@ def update_topics(groups: ShardGroups, image: TopicsImage) -> None:
 
 
 def _record_topic_change(group: ConsumerGroup, name: str, change: TopicChange) -> None:
-    """Note the change of a topic. A topic that was created and has grown since counts as created."""
+    """Record the change of a topic. A topic that was created and has grown since counts as created."""
     if change is not TopicChange.GREW or name not in group.topic_changes:
         group.topic_changes[name] = change
 

@@ -1,10 +1,8 @@
-"""The image of the topics that groups may consume, created once for each change and shared by all shards, and
-hashes of topics.
+"""The image of the topics that groups may consume, and hashes of topics.
 
-When the hash of the topics that a group subscribes to changes, its assignment is computed again.
-
-Source: Kafka's CoordinatorMetadataImage; KIP-1101, `Utils.computeTopicHash`, `computeGroupHash`. XXH3 of 64
-bits, as a signed number.
+An image is created once for each change and shared by all shards. When the hash of a group's subscribed topics
+changes, its assignment is computed again. Source: Kafka's CoordinatorMetadataImage; KIP-1101,
+`Utils.computeTopicHash`, `computeGroupHash`. The hash is 64-bit XXH3 as a signed number.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +17,7 @@ from typing import Final, NamedTuple
 from coordinator.group.modern.java_order import mix_topic_name
 
 MOST_OF_IMAGE: Final = 8
-"""A subscription of more than an eighth as many names as there are topics is picked from an order of all."""
+"""A subscription with more than an eighth as many names as topics is selected from the order of all topics."""
 MIN_PICKED: Final = 100
 MAX_TOPIC_HASHES: Final = 65_536
 """The capacity of the cache of topic hashes. A change of a member needs the hash of each topic of its group."""
@@ -34,15 +32,16 @@ class TopicImage(NamedTuple):
 
 
 class TopicOrder(NamedTuple):
-    """Topics in an order: their names, and their ids at the same places."""
+    """Topics in an order: `names` and `topic_ids` correspond by position."""
 
     names: tuple[str, ...]
     topic_ids: tuple[bytes, ...]
 
 
 class TopicsImage:
-    """All topics at one moment, by name and by id. Nobody changes an image. A later one has a higher version, as
-    long as the process lives."""
+    """All topics at one moment, by name and by id. Images are immutable. A later one has a higher version within
+    the life of the process.
+    """
 
     __slots__ = ("_by_slots", "by_id", "by_name", "version")
 
@@ -55,9 +54,9 @@ class TopicsImage:
         self._by_slots: dict[int, TopicOrder] = {}
 
     def order_by_slot(self, slots: int) -> TopicOrder:
-        """Return all topics in the order of a Java hash table of this many slots, in one slot by name.
-
-        The image computes each order once: members of large groups all need it."""
+        """Return all topics in the order of a Java hash table with this many slots, within a slot by name. The
+        image caches each order, because all members of large groups need it.
+        """
         ordered = self._by_slots.get(slots)
         if ordered is None:
             mask, by_name = slots - 1, self.by_name
@@ -68,7 +67,9 @@ class TopicsImage:
         return ordered
 
     def sort_names(self, names: frozenset[str]) -> list[str]:
-        """Sort the names of a subscription. Thousands that are topics are picked from the order of all."""
+        """Sort the names of a subscription. Thousands of existing names are selected from the order of all
+        topics.
+        """
         if len(names) >= MIN_PICKED and len(self.by_name) <= len(names) * MOST_OF_IMAGE:
             existing = self.order_by_slot(1).names
             picked = list(compress(existing, map(names.__contains__, existing)))
@@ -77,14 +78,14 @@ class TopicsImage:
         return sorted(names)
 
     def find_existing(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        """Return those of some names that are topics, in a time that depends on the smaller of both."""
+        """Return the names that exist, in time linear in the smaller of both sets."""
         existing = self.by_name.keys()
         if len(names) <= len(existing):
             return names & existing
         return {name for name in existing if name in names}
 
     def find_deleted(self, later: "TopicsImage") -> tuple[str, ...]:
-        """The names of the topics that are no more: another one may have the name, with another id."""
+        """Return the names of deleted topics. A new topic may have the same name and another id."""
         found = later.by_name
         return tuple(
             name
@@ -93,7 +94,7 @@ class TopicsImage:
         )
 
     def find_changed(self, later: "TopicsImage") -> tuple[str, ...]:
-        """The names of the topics that were made, have grown, are gone or are others under the same name."""
+        """Return the names of topics that were created, extended, deleted or replaced."""
         before, after = self.by_name, later.by_name
         return (
             *(name for name, topic in after.items() if before.get(name) != topic),
@@ -101,7 +102,7 @@ class TopicsImage:
         )
 
     def has_new_topics(self, later: "TopicsImage") -> bool:
-        """Whether a topic was made between the two."""
+        """Return whether a topic was created between the two images."""
         return any(topic_id not in self.by_id for topic_id in later.by_id)
 
 
@@ -109,7 +110,7 @@ NO_TOPICS: Final = TopicsImage()
 
 
 NO_TOPICS_HASH: Final = 0
-"""That of a group none of whose topics exists."""
+"""The hash of a group without existing topics."""
 _VERSION: Final = b"\x00"
 _ID: Final = Struct(">qq")
 _LITTLE_ID: Final = Struct("<qq")
@@ -117,9 +118,11 @@ _NUMBER: Final = Struct("<i")
 
 
 def compute_topic_hash(topic: TopicImage) -> int:
-    """The hash of a topic: its id, name and number of partitions. (Kafka's also has the racks of the replicas. No
-    assignor looks at racks, and only a directory of brokers with racks that is taken over has other hashes: its
-    groups are assigned anew, once.)"""
+    """Return the hash of a topic: its id, name and number of partitions.
+
+    Kafka's hash also has the racks of the replicas, which no assignor uses. So hashes differ only in a data
+    directory of brokers with racks: its groups then compute their assignments once more.
+    """
     name = topic.name.encode("utf-16-le", "surrogatepass")
     parts = [_VERSION, _LITTLE_ID.pack(*_ID.unpack(topic.topic_id)), name, _NUMBER.pack(len(name) // 2)]
     parts.append(_NUMBER.pack(topic.partitions))
@@ -132,7 +135,7 @@ find_topic_hash: Final = lru_cache(MAX_TOPIC_HASHES)(compute_topic_hash)
 
 
 def compute_group_hash(topics: Iterable[TopicImage]) -> int:
-    """The hash of the topics that exist of those to which a group subscribes, in any order; 0 for none."""
+    """Return the hash of the existing subscribed topics, in any order; 0 for none."""
     by_name = sorted(topics, key=itemgetter(0))
     if not by_name:
         return NO_TOPICS_HASH
@@ -143,7 +146,7 @@ def compute_group_hash(topics: Iterable[TopicImage]) -> int:
 
 @cache
 def _load_xxh3() -> Callable[[bytes], int]:
-    """Import the hash function with the first consumer group."""
+    """Import the hash function, when the first consumer group needs it."""
     from xxhash import xxh3_64_intdigest
 
     return xxh3_64_intdigest

@@ -41,16 +41,22 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.records.group_record_schemas import GroupMetadataKey
 
-# Looking a member of an enumeration up costs more than the rest of a check.
+# Access to an enumeration member costs more than the rest of a check.
 NONE: Final = ErrorCode.NONE
 
 
 class ClassicGroup(Group):
-    """The soft half of a group. `state_timestamp_ms` (wall) is when the group entered its state, None when the log
-    did not say; `subscribed_topics` None means that they are not known; `pending_members` have an id and have not
-    joined yet; `pending_sync` are the members that have not sent their SyncGroup; `rebalance` is there while the
-    group waits for members; `departed` are the members of the last Stable generation that are gone; `counted_in`
-    counts the groups of a shard by state; deadlines are monotonic, None when no such timer is armed."""
+    """The soft state of a classic group.
+
+    - `state_timestamp_ms` (wall) is the time of the last change of state, None if the log does not have it.
+    - `subscribed_topics` is None if the subscriptions are unknown.
+    - `pending_members` have an id and have not joined yet.
+    - `pending_sync` are the members that have not sent their SyncGroup.
+    - `rebalance` is set while the group waits for members.
+    - `departed` are the members of the last Stable generation that have left.
+    - `counted_in` counts the groups of a shard by state.
+    - Deadlines are monotonic, None if no such timer is armed.
+    """
 
     __slots__ = (
         "awaiting_join",
@@ -105,7 +111,7 @@ class ClassicGroup(Group):
         self.subscribed_topics: frozenset[str] | None = None
 
     def transition_to(self, state: ClassicGroupState, wall_ms: int) -> None:
-        """Enter a state, which must be allowed to follow the present one."""
+        """Enter a state that is a legal successor of the current one."""
         assert (self.state, state) in TRANSITIONS, f"{self.group_id}: {self.state} to {state}"
         if self.counted_in is not None:
             self.counted_in[self.state] -= 1
@@ -117,27 +123,29 @@ class ClassicGroup(Group):
 
     @property
     def has_all_members_joined(self) -> bool:
-        """Whether the JoinGroups of all members are parked, and every pending member has joined."""
+        """Return whether the JoinGroups of all members are parked, and every pending member has joined."""
         return self.awaiting_join == len(self.members) and not self.pending_members
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest rebalance timeout of the members; 0 without members."""
+        """Return the longest rebalance timeout of the members; 0 without members."""
         return max(0, *(member.rebalance_timeout_ms for member in self.members.values()), 0)
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        """Whether its members are consumers. The coordinator can decode their metadata, unlike that of Connect."""
+        """Return whether the members are consumers. The coordinator can decode their metadata, unlike that of
+        Connect.
+        """
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def check_sender(
         self, member_id: str, group_instance_id: str | None, generation_id: int | None = None
     ) -> ErrorCode:
-        """Return NONE for a sender that is a member, in the generation that it names if it names one, else the
-        error.
+        """Return NONE for a valid sender, else the error.
 
         Errors: COORDINATOR_NOT_AVAILABLE in a Dead group; UNKNOWN_MEMBER_ID for an unknown id or instance id;
-        FENCED_INSTANCE_ID when the instance id is another member's (KIP-345); ILLEGAL_GENERATION.
+        FENCED_INSTANCE_ID if the instance id belongs to another member (KIP-345); ILLEGAL_GENERATION for a
+        generation other than the current one.
         """
         if self.state is DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -293,8 +301,9 @@ class ClassicGroup(Group):
     def restart_session(
         self, member: ClassicMember, builder: OutcomeBuilder, timeout_ms: int | None = None
     ) -> None:
-        """Let the session of a member begin anew, with its session timeout or `timeout_ms`. A timer that fires
-        earlier stays as it is and is armed again when it fires."""
+        """Restart the session of a member with its session timeout or `timeout_ms`. A timer that fires earlier
+        stays unchanged and is armed again when it fires.
+        """
         timeout_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
         assert timeout_ms >= 0, timeout_ms
         deadline_ms = builder.now.monotonic_ms + timeout_ms
@@ -330,9 +339,8 @@ class ClassicGroup(Group):
             member.sync_waiter = None
 
     def find_awaited_members(self, now_ms: int) -> tuple[AwaitedMember, ...]:
-        """Return the members with an awaited JoinGroup or SyncGroup, the leader's SyncGroup first.
-
-        An initial rebalance awaits a time and no members.
+        """Return the members with an awaited JoinGroup or SyncGroup, the leader's SyncGroup first. An initial
+        rebalance waits for a delay, not for members.
         """
         if self.state is PREPARING_REBALANCE:
             return () if self.initial_join is not None else self._find_awaited_joins(now_ms)
@@ -353,7 +361,7 @@ class ClassicGroup(Group):
         found = []
         for member in self.members.values():
             if not member.is_awaiting_join:
-                # Without a member that could lead, only its session ends the wait for a static member.
+                # Without a possible leader, only its session ends the wait for a static member.
                 is_kept = member.is_static and self.awaiting_join == 0
                 found.append(
                     member.view_awaited(AwaitedRequest.JOIN, None if is_kept else deadline_ms, now_ms)
@@ -370,12 +378,12 @@ class ClassicGroup(Group):
 
     @property
     def is_dead(self) -> bool:
-        """Whether the shard has removed or unloaded it."""
+        """Return whether the shard has removed or unloaded the group."""
         return self.state is DEAD
 
     @property
     def member_count(self) -> int:
-        """The number of members, without pending ones."""
+        """Return the number of members, without pending ones."""
         return len(self.members)
 
     def find_static_member_id(self, group_instance_id: str) -> str | None:
@@ -383,7 +391,7 @@ class ClassicGroup(Group):
         return self.static_members.get(group_instance_id)
 
     def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
-        """Describe the group as immutable values. It knows topics by name only."""
+        """Return the view of the group. It knows topics by name only."""
         rebalance = self.rebalance
         return GroupView(
             group_id=self.group_id,
@@ -409,13 +417,11 @@ class ClassicGroup(Group):
     def validate_commit(self, request: CommitRequest, api_version: int) -> CommitValidation:
         """Validate the sender of a commit, for all partitions alike.
 
-        A member may commit in its current generation, also while the group prepares the next one. It may not
-        while the group completes a rebalance: its partitions may belong to another member by then. A consumer
-        without group management commits with generation -1, while the group is empty. In a transaction both
-        are allowed: the next owner of the partitions waits for its end, and a producer from before KIP-447
-        names no member.
-
-        Source: Kafka's ClassicGroup, validateOffsetCommit.
+        A member may commit in its current generation, even while the group prepares the next one. It may not while
+        the group completes a rebalance: its partitions may belong to another member by then. A consumer without
+        group management commits with generation -1, while the group is empty. In a transaction both are allowed:
+        the next owner of the partitions waits for its end, and a producer before KIP-447 names no member. Source:
+        Kafka's ClassicGroup, validateOffsetCommit.
         """
         generation_id = request.generation_id_or_member_epoch
         if generation_id < 0 and self.state is EMPTY:
@@ -436,7 +442,7 @@ class ClassicGroup(Group):
         return NONE
 
     def on_commit_accepted(self, member_id: str, builder: OutcomeBuilder) -> None:
-        """Let the session of the member begin anew."""
+        """Restart the session of the member."""
         if self.state in (STABLE, PREPARING_REBALANCE):
             self.restart_session(self.members[member_id], builder)
 
@@ -456,14 +462,16 @@ class ClassicGroup(Group):
 
     @property
     def offsets_may_expire(self) -> bool:
-        """Whether the group is empty, or Stable with known subscriptions."""
+        """Return whether the group is Empty, or Stable with known subscriptions."""
         if self.protocol_type is None or self.state is EMPTY:
             return True
         return self.state is STABLE and self.uses_consumer_protocol and self.subscribed_topics is not None
 
     @property
     def idle_since_ms(self) -> int | None:
-        """The time since which it is Empty; None for a simple group, and where the log does not say."""
+        """Return the time since which the group is Empty; None for a simple group, and if the log does not have
+        it.
+        """
         is_idle = self.state is EMPTY and self.protocol_type is not None
         return self.state_timestamp_ms if is_idle else None
 
@@ -513,7 +521,7 @@ class ClassicGroup(Group):
             self.rebalance.shift_times(by_ms)
 
     def session_margin(self, now_ms: int) -> float | None:
-        """Return the least share of a session that is left. The session of a parked member does not run."""
+        """Return the smallest remaining share of a session. The session of a parked member does not run."""
         shares = [
             (member.session_deadline_ms - now_ms) / max(1, member.session_timeout_ms)
             for member in self.members.values()
@@ -529,7 +537,9 @@ class ClassicGroup(Group):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether it is Empty without pending members. Kafka removes such a group also with pending members."""
+        """Return whether the group is Empty without pending members. Kafka also removes such a group with pending
+        members.
+        """
         return self.state is EMPTY and not self.pending_members
 
     def tombstones(self) -> list[Fact]:
@@ -537,14 +547,14 @@ class ClassicGroup(Group):
         return [Fact(GroupMetadataKey(group=self.group_id), None)]
 
     def retire(self, builder: OutcomeBuilder) -> None:
-        """Forget pending members, which have to begin anew. The group is dead from now on."""
+        """Forget pending members, which must join again, and mark the group as dead."""
         assert not self.members, list(self.members)
         for member_id in list(self.pending_members):
             self.forget_pending(member_id, builder)
         self.transition_to(DEAD, builder.now.wall_ms)
 
     def unload(self, builder: OutcomeBuilder) -> None:
-        """Answer parked JoinGroups and SyncGroups with NOT_COORDINATOR. The group is dead from now on."""
+        """Answer parked JoinGroups and SyncGroups with NOT_COORDINATOR, and mark the group as dead."""
         for member in self.members.values():
             self.answer_parked(member, ErrorCode.NOT_COORDINATOR, member.member_id, builder)
         self.pending_members.clear()

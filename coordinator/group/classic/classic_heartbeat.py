@@ -29,7 +29,7 @@ from coordinator.group.shard_groups import ShardGroups
 from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
-# Looking a member of an enumeration up costs more than the rest of the check.
+# Access to an enumeration member costs more than the rest of the check.
 NONE: Final = ErrorCode.NONE
 
 RESPONSES: Final = {error: HeartbeatResponse(error_code=error) for error in ErrorCode}
@@ -55,7 +55,7 @@ def try_classic_heartbeat(
     if timer_deadline_ms is None or timer_deadline_ms > deadline_ms:
         return None
     member.session_deadline_ms = deadline_ms
-    # The connection of its JoinGroup may be closed by now, or one to an earlier coordinator.
+    # The connection of its JoinGroup may be closed, or may have led to an earlier coordinator.
     if context.connection_id:
         member.connection_id = context.connection_id
     return SUCCESS_RESPONSE
@@ -97,7 +97,7 @@ def expire_classic_member(
     context: Context,
     builder: OutcomeBuilder,
 ) -> None:
-    """Answer an ExpireMember with CommandResult: UNKNOWN_MEMBER_ID for neither a member nor a pending one."""
+    """Answer an ExpireMember with CommandResult: UNKNOWN_MEMBER_ID for an unknown id."""
     error = NONE
     if group is not None and request.member_id in group.pending_members:
         builder.cancel_timer(group.heartbeat_key(request.member_id))
@@ -112,9 +112,8 @@ def expire_classic_member(
 def fire_heartbeat(
     groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder
 ) -> None:
-    """Expire a member or a pending one after its timer fired, unless it has sent a heartbeat.
-
-    A member that awaits an answer does not expire: its session begins anew with the answer.
+    """Expire a member or a pending one when its timer fires, unless it has sent a heartbeat. A member with a parked
+    request does not expire: its session restarts with the response.
     """
     if group.state is DEAD:
         return

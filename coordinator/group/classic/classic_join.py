@@ -68,8 +68,7 @@ SKIP_ASSIGNMENT_VERSION: Final = 9
 
 
 class ParsedJoin(Struct):
-    """A JoinGroup request with what belongs to it: who sends it, and its fields in the form in which a
-    member keeps them."""
+    """A parsed JoinGroup: the request, its context, and its fields in the form that members store."""
 
     request: JoinGroupRequest
     context: Context
@@ -77,32 +76,33 @@ class ParsedJoin(Struct):
     rebalance_timeout_ms: int
 
     def apply_to_member(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """Take over what a member says of itself when it rejoins."""
+        """Apply the fields of the request to a member that rejoins."""
         group.update_protocols(member, self.protocols)
         member.rebalance_timeout_ms = self.rebalance_timeout_ms
         member.session_timeout_ms = self.request.session_timeout_ms
         member.connection_id = self.context.connection_id
 
     def describe_sender(self, member_id: str) -> MemberName:
-        """Who sends it, under the member id that it has or gets."""
+        """Return the name of the sender, with `member_id`."""
         return MemberName(
             member_id, self.request.group_instance_id, self.context.client_id, self.context.client_host
         )
 
     @property
     def reason(self) -> str:
-        """Why the client joins, in its own words (KIP-800)."""
+        """Return the client's reason for joining (KIP-800)."""
         return self.request.reason or NOT_PROVIDED
 
     @property
     def client_reason(self) -> str:
-        """The reason that the client gives for joining; "" without one."""
+        """Return the client's reason for joining; "" without one."""
         return self.request.reason or ""
 
 
 def parse_join(request: JoinGroupRequest, context: Context) -> ParsedJoin:
-    """The request in the core's form. Of protocols with one name the first counts; v0 has no rebalance
-    timeout, the session timeout serves for it."""
+    """Parse a request. Of protocols with the same name the first one counts. v0 has no rebalance timeout; the
+    session timeout replaces it.
+    """
     protocols: dict[str, bytes] = {}
     for protocol in request.protocols:
         protocols.setdefault(intern(protocol.name), protocol.metadata)
@@ -170,7 +170,7 @@ def _join_classic(
 
 
 def _convert_empty_consumer_group(groups: ShardGroups, other: Group, builder: OutcomeBuilder) -> None:
-    """A consumer group without members makes way for a classic one. Its offsets stay."""
+    """Replace a consumer group without members by a classic one. Its offsets stay."""
     for fact in (*build_leftover_tombstones(groups.durable, other.group_id), *other.tombstones()):
         builder.write_fact(fact)
     builder.add_event(
@@ -183,8 +183,11 @@ def _convert_empty_consumer_group(groups: ShardGroups, other: Group, builder: Ou
 
 
 def _has_room_for(groups: ShardGroups, group: ClassicGroup, member_id: str) -> bool:
-    """Whether group.max.size admits the sender. While members rejoin, those that have count, and not all
-    that there are: so the last to come are sent away when the limit was lowered."""
+    """Return whether group.max.size admits the sender.
+
+    While members rejoin, only members that have rejoined count. So after a decrease of the limit, the last members
+    to rejoin are refused.
+    """
     max_size = groups.config.group_max_size
     if group.state is EMPTY or group.state is DEAD:
         return True
@@ -197,7 +200,7 @@ def _has_room_for(groups: ShardGroups, group: ClassicGroup, member_id: str) -> b
 def _refuse_full_group(
     groups: ShardGroups, group: ClassicGroup, join: ParsedJoin, builder: OutcomeBuilder
 ) -> None:
-    """The sender is too much: if it was a member, or about to be one, it is none any more."""
+    """Refuse the sender because the group is full. A member or pending member is removed."""
     member_id = join.request.member_id
     count = group.awaiting_join if group.state is PREPARING_REBALANCE else len(group.members)
     if member_id in group.pending_members:
@@ -215,7 +218,7 @@ def _refuse_without_id(
     builder: OutcomeBuilder,
     detail: RefusalDetail | None = None,
 ) -> None:
-    """Refuse the sender, and the member id that it may have."""
+    """Refuse the sender, and forget its pending member id."""
     builder.reply(join.context.waiter, build_join_error(error, "", join.context.api_version))
     add_refused_event(group, join.request, join.context, error, builder, detail)
 
@@ -233,14 +236,14 @@ def _describe_protocol_difference(group: ClassicGroup, join: ParsedJoin) -> Prot
 def _join_without_member_id(
     groups: ShardGroups, group: ClassicGroup, join: ParsedJoin, builder: OutcomeBuilder
 ) -> None:
-    """A sender without a member id: it gets one."""
+    """Assign an id to a sender without a member id."""
     request, context = join.request, join.context
     assert len(context.new_member_uuid) == 36, context.new_member_uuid
     instance_id = request.group_instance_id
     prefix = context.client_id if instance_id is None else instance_id
     member_id = f"{prefix}-{context.new_member_uuid}"
     if len(member_id.encode()) > MAX_STRING_BYTES:
-        # Neither an answer nor a record could hold it; Kafka finds out when it writes the answer.
+        # Such an id fits neither a response nor a record; Kafka notices when it writes the response.
         detail = MemberIdTooLong(MAX_STRING_BYTES)
         refuse_request(group, request, context, ErrorCode.UNKNOWN_SERVER_ERROR, builder, detail)
         return
@@ -263,12 +266,12 @@ def _join_without_member_id(
 def _join_with_member_id(
     groups: ShardGroups, group: ClassicGroup, join: ParsedJoin, builder: OutcomeBuilder
 ) -> None:
-    """A sender with a member id: a pending member, or one that rejoins."""
+    """Handle a sender with a member id: a pending member, or one that rejoins."""
     request = join.request
     member_id, state = request.member_id, group.state
     if member_id in group.pending_members:
         if request.group_instance_id is not None:
-            # Ids are only pending for dynamic members: Kafka takes this for a broken server, and says so.
+            # Only dynamic members can have pending ids: Kafka treats this as a server error.
             _refuse_without_id(group, join, ErrorCode.UNKNOWN_SERVER_ERROR, builder)
         else:
             _add_member(groups, group, join, member_id, builder)
@@ -289,7 +292,7 @@ def _join_with_member_id(
         # The leader may know of changes that its metadata does not show, such as new partitions.
         _rejoin(groups, group, member, join, f"Leader {member_id} re-joining group", builder)
     else:
-        # It missed the answer, or has lost nothing by asking again: the generation stands.
+        # The member missed the response, or repeats the request without a change: the generation stays.
         member.connection_id = join.context.connection_id
         assert group.leader_id is not None, group.group_id
         with_members = leads and state is COMPLETING_REBALANCE
@@ -307,7 +310,7 @@ def _rejoin(
     reason: str,
     builder: OutcomeBuilder,
 ) -> None:
-    """A member comes (again) to the join phase, or starts one."""
+    """Add a member to the join phase, or start one."""
     name = join.describe_sender(member.member_id)
     builder.add_event(MemberRejoined(group.group_id, group.generation_id, name, group.state.value))
     join.apply_to_member(group, member)
@@ -361,7 +364,9 @@ def _add_member(
 def replace_static_member(
     groups: ShardGroups, group: ClassicGroup, join: ParsedJoin, new_member_id: str, builder: OutcomeBuilder
 ) -> None:
-    """The known instance of `join` comes back without its member id and gets `new_member_id`."""
+    """Replace a static member: the sender of `join` has a known instance id, no member id, and gets
+    `new_member_id`.
+    """
     instance_id = join.request.group_instance_id
     assert instance_id is not None, new_member_id
     old_leader_id = group.leader_id
@@ -381,7 +386,7 @@ def replace_static_member(
             f"{instance_id} joined with change of protocol; client reason: {join.reason}"
         )
     else:
-        # The leader may be assigning to the old id at this moment; the new one would get nothing.
+        # The leader may be computing an assignment for the old id; the new member would get nothing.
         reason = (
             f"Updating metadata for static member {new_member_id} with instance id {instance_id}; "
             f"client reason: {join.reason}"
@@ -442,6 +447,7 @@ def _keep_generation(
             group, member.member_id, with_members=leads, leader=group.leader_id, skip_assignment=leads
         )
     else:
-        # An older leader would assign anew if it knew that it led. Told its former id, it follows.
+        # An old client would compute a new assignment as leader. With its former id as leader id, it acts as a
+        # follower.
         response = build_join_response(group, member.member_id, with_members=False, leader=old_leader_id)
     builder.reply(join.context.waiter, response)

@@ -1,4 +1,4 @@
-"""LeaveGroup: members go, one or many, on their own or sent away by an operator.
+"""LeaveGroup: members leave by themselves, or an admin client removes them.
 
 Source: Kafka's GroupMetadataManager, classicGroupLeave.
 """
@@ -33,8 +33,9 @@ def leave_classic_group(
     context: Context,
     builder: OutcomeBuilder,
 ) -> None:
-    """Answer a LeaveGroup with a LeaveGroupResponse: from v3 on an error for each member, before that the
-    one member's error at the top."""
+    """Answer a LeaveGroup with a LeaveGroupResponse. From v3 on it has an error for each member, before that one
+    error at the top level.
+    """
     error = check_group_id(request)
     if error is ErrorCode.NONE and group is not None and group.state is DEAD:
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -55,7 +56,7 @@ def leave_classic_group(
 
 
 def find_leaving_members(request: LeaveGroupRequest, api_version: int) -> Sequence[MemberIdentity]:
-    """Who is to leave: before v3 the sender."""
+    """Return the leaving members: before v3 only the sender."""
     if api_version >= BATCH_VERSION:
         return request.members
     return [MemberIdentity(member_id=request.member_id)]
@@ -64,7 +65,7 @@ def find_leaving_members(request: LeaveGroupRequest, api_version: int) -> Sequen
 def answer_leave(
     errors: Sequence[tuple[MemberIdentity, ErrorCode]], context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Tell what became of each: before v3 as the error of the answer itself."""
+    """Answer with the error of each member: before v3 as the error of the response itself."""
     members = [
         MemberResponse(
             member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error
@@ -84,8 +85,9 @@ def _remove_leaving_member(
     left: list[MemberLeft],
     builder: OutcomeBuilder,
 ) -> ErrorCode:
-    """Let one member go, and enter it in `left`, or say why not. One without a member id is an operator's
-    removal of a static member."""
+    """Remove one member and append it to `left`, or return the error. A request without a member id is an admin
+    client's removal of a static member.
+    """
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id in group.pending_members:
         pending = group.pending_members[member_id]
@@ -130,7 +132,7 @@ def _rebalance_after_leave(
     errors: Sequence[tuple[MemberIdentity, ErrorCode]],
     builder: OutcomeBuilder,
 ) -> None:
-    """What the departures cause, once for all of them."""
+    """Rebalance once after all departures."""
     if not left or group.state is EMPTY:
         return
 

@@ -30,13 +30,16 @@ MAX_REPORT_INTERVAL_MS: Final = 300_000
 class ClassicMember:
     """A member: its client, its protocols, its assignment, its session and its parked requests.
 
-    `join_waiter` and `sync_waiter` are the parked JoinGroup and SyncGroup (`join_version` the API version of
-    the former). `session_deadline_ms` is when the session expires without a further heartbeat;
-    `timer_deadline_ms` is when the timer fires, which may be earlier: a heartbeat moves only the former, and a
-    timer that fires too early is armed again. None: no timer is armed. Times are monotonic. `connection_id` is
-    that of its last JoinGroup or heartbeat; 0 when neither has come since the group was loaded. `is_new`: the
-    member has not completed a join phase yet. `settled_assignment` is its assignment of the last Stable
-    generation, None before its first one."""
+    - `join_waiter` and `sync_waiter` are the parked JoinGroup and SyncGroup; `join_version` is the API version of
+      the JoinGroup.
+    - `session_deadline_ms` is the time of the session's expiry without a further heartbeat.
+    - `timer_deadline_ms` is the time of the timer, None if not armed. It may be earlier, because a heartbeat moves
+      only the session deadline; a timer that fires too early is armed again.
+    - Times are monotonic.
+    - `connection_id` is the connection of its last JoinGroup or heartbeat; 0 before the first one after a load.
+    - `is_new`: the member has not completed a join phase yet.
+    - `settled_assignment` is its assignment in the last Stable generation, None before its first one.
+    """
 
     __slots__ = (
         "assignment",
@@ -89,33 +92,34 @@ class ClassicMember:
 
     @property
     def name(self) -> MemberName:
-        """The ids of the member and of its client."""
+        """Return the ids of the member and of its client."""
         return MemberName(self.member_id, self.group_instance_id, self.client_id, self.client_host)
 
     @property
     def is_settled(self) -> bool:
-        """Whether it was in a Stable generation."""
+        """Return whether the member was in a Stable generation."""
         return self.settled_assignment is not None
 
     @property
     def is_static(self) -> bool:
-        """Whether it keeps its place over a restart (KIP-345)."""
+        """Return whether the member keeps its place over a restart (KIP-345)."""
         return self.group_instance_id is not None
 
     @property
     def is_awaiting_join(self) -> bool:
-        """Whether its JoinGroup is parked."""
+        """Return whether its JoinGroup is parked."""
         return self.join_waiter is not None
 
     @property
     def is_awaiting_sync(self) -> bool:
-        """Whether its SyncGroup is parked."""
+        """Return whether its SyncGroup is parked."""
         return self.sync_waiter is not None
 
     @property
     def is_exempt_from_session(self) -> bool:
-        """Whether it cannot expire because the coordinator owes it an answer. A new member can: its first
-        join may take no longer than the new member's join timeout."""
+        """Return whether the member cannot expire because the coordinator owes it a response. A new member can
+        expire: its first join is limited by the new member join timeout.
+        """
         return not self.is_new and (self.is_awaiting_join or self.is_awaiting_sync)
 
     @property
@@ -142,7 +146,7 @@ class ClassicMember:
         raise AssertionError(f"{self.member_id} supports none of {list(candidates)}")
 
     def view(self, protocol_name: str | None, now_ms: int) -> MemberView:
-        """Describe the member at a monotonic time, with its metadata for a protocol of the group."""
+        """Return the view of the member at a monotonic time, with its metadata for a protocol of the group."""
         protocols = tuple([name for name, _ in self.protocols])
         name = protocol_name if protocol_name in protocols else next(iter(protocols), None)
         return MemberView(
@@ -195,21 +199,23 @@ class PendingMember(NamedTuple):
 
 
 class InitialJoin(Struct):
-    """The first rebalance of an empty group waits for more members: `delay_ms` is the wait that runs now,
-    `remaining_ms` the time by which new members can extend it."""
+    """The wait of an empty group's first rebalance for more members: `delay_ms` is the current wait, and new
+    members can extend it by up to `remaining_ms`.
+    """
 
     delay_ms: int
     remaining_ms: int
 
 
 class OpenRebalance:
-    """A rebalance: its causes, its attempts and the time of its phases. It begins with the join phase and ends when
-    every member has sent its SyncGroup, or none is left. The log does not contain it.
+    """A rebalance: its causes, its attempts and the times of its phases.
 
-    `trigger` began it, `latest` began the last of `attempts`; `from_state` is the group's before. Times are
-    monotonic. `phase_started_ms` is when the present phase began, or the group became Stable; `join_ms` and
-    `sync_ms` are what earlier phases took; `last_joined` came last to the join phase, at `last_joined_ms`.
-    `report_deadline_ms` is when the next report of awaited members is due."""
+    It begins with the join phase and ends when every member has sent its SyncGroup, or no member is left. It is not
+    logged. `trigger` started it, and `latest` started the last of `attempts`; `from_state` is the state of the
+    group before it. Times are monotonic. `phase_started_ms` is the start of the current phase, or the time when the
+    group became Stable. `join_ms` and `sync_ms` are the durations of earlier phases. `last_joined` was the last to
+    join, at `last_joined_ms`. `report_deadline_ms` is the time of the next report of awaited members.
+    """
 
     __slots__ = (
         "attempts",
@@ -239,7 +245,7 @@ class OpenRebalance:
         self.report_deadline_ms = now_ms + FIRST_REPORT_MS
 
     def restart(self, trigger: Trigger, now_ms: int) -> None:
-        """Begin a join phase again, because something broke off the sync phase."""
+        """Restart the join phase after an interrupted sync phase."""
         self.latest = trigger
         self.attempts += 1
         self.end_sync_phase(now_ms)
@@ -249,10 +255,10 @@ class OpenRebalance:
         self.join_ms += now_ms - self.phase_started_ms
         self.phase_started_ms = now_ms
         if self.last_joined_ms != now_ms:
-            self.last_joined = None  # something else ended it, later
+            self.last_joined = None  # a later event ended it
 
     def end_sync_phase(self, now_ms: int) -> None:
-        """Record that the assignment has come, or will not come."""
+        """Record the end of the sync phase, with or without an assignment."""
         self.sync_ms += now_ms - self.phase_started_ms
         self.phase_started_ms = now_ms
 
@@ -262,7 +268,7 @@ class OpenRebalance:
         self.last_joined_ms = now_ms
 
     def shift_times(self, by_ms: int) -> None:
-        """Move all times, because the clock of the group was set by so much."""
+        """Move all times by a change of the group's clock."""
         self.started_ms += by_ms
         self.phase_started_ms += by_ms
         self.last_joined_ms += by_ms
@@ -286,10 +292,10 @@ class OpenRebalance:
 
 
 def elect_protocol(votes: Mapping[str, int]) -> str:
-    """Return the protocol with the most votes; of several, that which comes first in Kafka's hash map.
+    """Return the protocol with the most votes; on a tie, the first one in Kafka's hash map.
 
-    `votes` has the votes by protocol, at least one, in the order in which each was first voted for. (In Kafka votes
-    come in the order of the members' random ids.)
+    `votes` has the votes by protocol, at least one, in the order of the first votes. (In Kafka the order follows
+    the members' random ids.)
     """
     if len(votes) == 1:
         return next(iter(votes))
@@ -297,9 +303,8 @@ def elect_protocol(votes: Mapping[str, int]) -> str:
 
 
 def collect_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Return the topics of all subscriptions together; None when one of them cannot be decoded.
-
-    Custom assignors may send any bytes as their metadata.
+    """Return the topics of all subscriptions together; None if one of them cannot be decoded. Custom assignors may
+    send any bytes as their metadata.
     """
     topics: set[str] = set()
     for metadata in subscriptions:

@@ -16,13 +16,14 @@ NO_TIMESTAMP = -1
 
 
 def group_metadata_record(group: ClassicGroup) -> Fact:
-    """The group as it stands. The timestamp is when it entered its present state."""
+    """Build the record of a group. Its timestamp is the time of the last change of state."""
     return Fact(GroupMetadataKey(group=group.group_id), group_metadata(group), GROUP_METADATA_VERSION)
 
 
 def new_group_record(group: ClassicGroup) -> Fact:
-    """What Kafka writes when a JoinGroup created the group: generation 0 of nobody, whatever the request
-    went on to do."""
+    """Build the record that Kafka writes when a JoinGroup creates a group: generation 0 without members, whatever
+    the result of the request.
+    """
     assert group.generation_id == 0, group.generation_id
     value = GroupMetadataValue(
         protocol_type="",
@@ -36,7 +37,7 @@ def new_group_record(group: ClassicGroup) -> Fact:
 
 
 def group_metadata(group: ClassicGroup) -> GroupMetadataValue:
-    """The durable part of the group: a member's subscription is that for the selected protocol."""
+    """Return the durable part of a group. A member's subscription is the one for the selected protocol."""
     name = group.protocol_name
     assert (name is not None) == bool(group.members), (group.group_id, name)
     return GroupMetadataValue(
@@ -62,8 +63,12 @@ def group_metadata(group: ClassicGroup) -> GroupMetadataValue:
 
 
 def restore_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """The group that a record describes: Stable with members, else Empty. A rebalance that was going on
-    was not written and is forgotten. ValueError when the record cannot be of a group."""
+    """Create the group of a record: Stable with members, else Empty. A rebalance in progress is lost, because it is
+    not logged.
+
+    Raises:
+        ValueError: no group can have such a record.
+    """
     recorded_ms = value.current_state_timestamp
     group = ClassicGroup(group_id, None if recorded_ms == NO_TIMESTAMP else recorded_ms)
     group.generation_id = value.generation
@@ -115,29 +120,29 @@ class ClassicGroupStore:
         self._by_group: dict[str, GroupMetadataValue] = {}
 
     def replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None, producer_id: int) -> None:
-        """The later record of a group wins, a tombstone removes it."""
+        """Apply a record: the later one of a group wins, a tombstone removes it."""
         if value is None:
             self._by_group.pop(key.group, None)
         else:
             self._by_group[key.group] = value
 
     def find_metadata(self, group_id: str) -> GroupMetadataValue | None:
-        """The metadata of a group; None when there is none."""
+        """Return the metadata of a group, None without metadata."""
         return self._by_group.get(group_id)
 
     def group_ids(self) -> Collection[str]:
-        """Every group that has metadata."""
+        """Return the ids of all groups with metadata."""
         return self._by_group.keys()
 
     def __contains__(self, group_id: str) -> bool:
-        """Whether a group has metadata."""
+        """Return whether a group has metadata."""
         return group_id in self._by_group
 
     def __len__(self) -> int:
         return len(self._by_group)
 
     def facts(self) -> Iterator[Fact]:
-        """A record for each group."""
+        """Yield a record for each group."""
         for group_id, value in self._by_group.items():
             yield build_fact(GROUP_METADATA, GroupMetadataKey(group=group_id), value)
 

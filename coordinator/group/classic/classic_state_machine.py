@@ -32,7 +32,7 @@ from typing import Final
 
 
 class ClassicGroupState(Enum):
-    """A state; its value is the name that DescribeGroups and ListGroups give it."""
+    """A state; its value is its name in DescribeGroups and ListGroups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"

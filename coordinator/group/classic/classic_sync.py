@@ -1,4 +1,4 @@
-"""SyncGroup: the leader hands in the assignment, every member gets its part.
+"""SyncGroup: the leader sends the assignment, and every member gets its part.
 
 Source: Kafka's GroupMetadataManager, classicGroupSync.
 """
@@ -44,8 +44,7 @@ def sync_classic_group(
     context: Context,
     builder: OutcomeBuilder,
 ) -> None:
-    """Answer a SyncGroup with a SyncGroupResponse, or park it until the leader has handed in the
-    assignment."""
+    """Answer a SyncGroup with a SyncGroupResponse, or park it until the leader has sent the assignment."""
     error = check_sync(request, context.api_version)
     if error is ErrorCode.NONE:
         error = _find_sync_error(group, request)
@@ -119,9 +118,11 @@ def _apply_assignment(
     request: SyncGroupRequest,
     builder: OutcomeBuilder,
 ) -> None:
-    """The leader's assignment: recorded, and then told to everyone who waits for it. Ids that are no
-    members are ignored; members that it left out get an empty assignment. A group too large for one record
-    gets none at all."""
+    """Write the leader's assignment, and answer the members that wait for it.
+
+    Ids without a member are ignored; members that the leader left out get an empty assignment. If the group exceeds
+    one record, no member gets an assignment.
+    """
     assignments = {assignment.member_id: assignment.assignment for assignment in request.assignments}
     missing = tuple(member_id for member_id in group.members if member_id not in assignments)
     builder.add_event(
@@ -137,7 +138,7 @@ def _apply_assignment(
     )
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, b"")
-    # The timestamp of the record is that of the state in which the leader found the group, as in Kafka.
+    # As in Kafka, the record has the time of the state in which the leader's request found the group.
     record = group_metadata_record(group)
     if compute_batch_size([record]) > groups.config.message_max_bytes:
         _refuse_assignment(groups, group, leader, builder)
@@ -154,7 +155,7 @@ def _apply_assignment(
 def _refuse_assignment(
     groups: ShardGroups, group: ClassicGroup, leader: ClassicMember, builder: OutcomeBuilder
 ) -> None:
-    """The log would refuse the record: nobody is assigned anything, and the group starts over."""
+    """Clear all assignments and restart the rebalance, because the log would refuse the record."""
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     answer_syncs(group, error, builder)
     reason = (

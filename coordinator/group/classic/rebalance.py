@@ -71,16 +71,16 @@ from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMem
 from protocol.messages.sync_group import SyncGroupResponse
 
 STALLED_WAIT_MIN_MS: Final = 1_000
-"""The wait for silent static members when all members have a rebalance timeout of 0, with which Kafka checks again
-without a pause."""
+"""The wait for silent static members if all members have a rebalance timeout of 0. Kafka then checks again without
+a pause.
+"""
 
 
 def rebalance_or_complete_join(
     groups: ShardGroups, group: ClassicGroup, trigger: Callable[[], Trigger], builder: OutcomeBuilder
 ) -> None:
-    """Start a rebalance after a change of the members, or end the join phase of the present one if it is complete.
-
-    `trigger` is called for the start only: of a thousand members that join, one starts a rebalance.
+    """Start a rebalance after a change of the members, or end the join phase of the current one if it is complete.
+    Calls `trigger` only at the start: of a thousand members that join, one starts a rebalance.
     """
     if group.state in REBALANCE_MAY_START:
         prepare_rebalance(groups, group, trigger(), builder)
@@ -91,7 +91,7 @@ def rebalance_or_complete_join(
 def prepare_rebalance(
     groups: ShardGroups, group: ClassicGroup, trigger: Trigger, builder: OutcomeBuilder
 ) -> None:
-    """Start a rebalance, or restart the present one from its sync phase."""
+    """Start a rebalance, or restart the current one from its sync phase."""
     assert group.state in REBALANCE_MAY_START, group.state
     old_state = group.state
     if old_state is COMPLETING_REBALANCE:
@@ -119,7 +119,7 @@ def maybe_complete_join_phase(groups: ShardGroups, group: ClassicGroup, builder:
 
 
 def fire_join(groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
-    """End the join phase at its deadline, or let an initial rebalance wait on."""
+    """End the join phase at its deadline, or extend the wait of an initial rebalance."""
     if group.join_deadline_ms is None:
         return
     if builder.now.monotonic_ms < group.join_deadline_ms:
@@ -244,7 +244,9 @@ def _remove_youngest_first(
 
 
 def _elect_leader(group: ClassicGroup) -> bool:
-    """Return whether a member that has joined leads: the present leader if possible, else the oldest one."""
+    """Elect the leader among the members that have joined: the current leader if possible, else the oldest member.
+    Return whether one was found.
+    """
     assert group.leader_id is not None, group.group_id
     if group.members[group.leader_id].is_awaiting_join:
         return True
@@ -360,7 +362,7 @@ def close_rebalance(group: ClassicGroup, builder: OutcomeBuilder) -> None:
 def fire_report(
     groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder
 ) -> None:
-    """Report the awaited members, unless the deadline of the phase has come."""
+    """Report the awaited members, unless the phase has reached its deadline."""
     if group.rebalance is None:
         return
     rebalance, now_ms = group.rebalance, builder.now.monotonic_ms
@@ -426,8 +428,9 @@ def park_sync(member: ClassicMember, context: Context, builder: OutcomeBuilder) 
 
 
 def answer_syncs(group: ClassicGroup, error: ErrorCode, builder: OutcomeBuilder) -> None:
-    """Answer every parked SyncGroup: with NONE and the assignment of its member, or with an error. The sessions of
-    these members begin anew."""
+    """Answer every parked SyncGroup: with NONE and the assignment of its member, or with an error. Restarts the
+    sessions of these members.
+    """
     for member in group.members.values():
         if member.sync_waiter is not None:
             is_given = error is ErrorCode.NONE
@@ -459,9 +462,8 @@ def remove_member(
 def build_join_response(
     group: ClassicGroup, member_id: str, *, with_members: bool, leader: str, skip_assignment: bool = False
 ) -> JoinGroupResponse:
-    """Build the response to a member of the current generation.
-
-    `with_members` lists all members, for the leader; `skip_assignment` keeps a leader from assigning (KIP-814).
+    """Build the response to a member of the current generation. `with_members` lists all members, for the leader;
+    `skip_assignment` makes a leader skip the assignment (KIP-814).
     """
     assert group.state not in (PREPARING_REBALANCE, DEAD), group.state
     name = group.protocol_name

@@ -49,15 +49,20 @@ from protocol.primitives import Malformed
 from protocol.records.group_record_schemas import ClassicMemberMetadata, ClassicProtocol
 
 NO_TARGET_TIMESTAMP: Final = 0
-"""The timestamp of the last target of an upgraded group: the next target need not wait."""
+"""The timestamp of the last target of an upgraded group: it allows the next target at once."""
 
 
 def build_upgraded_group(
     groups: ShardGroups, classic: ClassicGroup, builder: OutcomeBuilder
 ) -> tuple[DurableConsumerGroup, list[Fact]]:
-    """What the log is to say of a group that has members, and the records that say so; nothing is written yet.
-    Raises GroupApiError: GROUP_ID_NOT_FOUND where it cannot be upgraded, UNKNOWN_SERVER_ERROR where its records
-    would not fit the log. Who is parked in it is answered in any case then."""
+    """Build the durable state of an upgraded group with members, and its records. Writes nothing.
+
+    Parked requests of the classic group are answered in any case after that.
+
+    Raises:
+        GroupApiError: GROUP_ID_NOT_FOUND if it cannot be upgraded, UNKNOWN_SERVER_ERROR if its records exceed the
+            batch limit of the log.
+    """
     _throw_if_not_upgradable(groups, classic)
     for member in classic.members.values():
         if member.is_awaiting_join or member.is_awaiting_sync:
@@ -74,12 +79,12 @@ def build_upgraded_group(
     for fact in facts:
         store.replay(fact.key, fact.value, NO_PRODUCER_ID)
     durable = store.by_group[classic.group_id]
-    durable.order = order  # each member was put once, of which its two records make two
+    durable.order = order  # one insertion for each member, although its two records cause two
     return durable, [*classic.tombstones(), *facts]
 
 
 def end_classic_group(groups: ShardGroups, classic: ClassicGroup, builder: OutcomeBuilder) -> None:
-    """The group goes on as one of another type: forget this one, and all that it waits for."""
+    """Forget a converted classic group and all its timers."""
     for member in classic.members.values():
         classic.cancel_session(member, builder)
     for member_id in list(classic.pending_members):
@@ -109,8 +114,9 @@ def _throw_if_not_upgradable(groups: ShardGroups, classic: ClassicGroup) -> None
 
 
 def _throw_if_too_large(groups: ShardGroups, classic: ClassicGroup) -> None:
-    """Refuse a group before its subscriptions are parsed, which takes a second for some megabytes. The record of
-    each member has its metadata for every protocol; Kafka fails to write such a batch, with this error."""
+    """Refuse a group before parsing its subscriptions, which takes a second for some megabytes. The record of each
+    member has its metadata for every protocol; Kafka fails to write such a batch, with this error.
+    """
     size = sum(len(metadata) for member in classic.members.values() for _, metadata in member.protocols)
     if size > groups.config.message_max_bytes:
         raise GroupApiError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
@@ -122,7 +128,7 @@ def _build_upgrade_error(classic: ClassicGroup, reason: str) -> GroupApiError:
 
 
 def _order_members(classic: ClassicGroup) -> TimelineOrder:
-    """Kafka takes the members out of one hash map, and puts them into another."""
+    """Order the members as Kafka does, which reads them from one hash map and writes them to another."""
     order = TimelineOrder()
     for member_id in HashOrder(mix_string, keys=classic.members):
         order.insert(member_id)
@@ -190,7 +196,7 @@ def _build_upgrade_records(
 
 
 def may_downgrade(groups: ShardGroups, group: ConsumerGroup, without: Collection[str]) -> bool:
-    """Whether the group is a classic one as soon as these members are gone."""
+    """Return whether the group becomes a classic one without the members of `without`."""
     remaining = [member for member_id, member in group.durable.members.items() if member_id not in without]
     return (
         bool(remaining)
@@ -203,7 +209,7 @@ def may_downgrade(groups: ShardGroups, group: ConsumerGroup, without: Collection
 def may_downgrade_after_replacement(
     groups: ShardGroups, group: ConsumerGroup, replaced: ConsumerMember
 ) -> bool:
-    """Whether the group is a classic one as soon as a member of the classic protocol has taken this one's place."""
+    """Return whether the group becomes a classic one when a member of the classic protocol replaces `replaced`."""
     others = [member for member in group.durable.members.values() if member is not replaced]
     return (
         not replaced.uses_classic_protocol
@@ -214,7 +220,7 @@ def may_downgrade_after_replacement(
 
 
 class MemberReplacement(Struct, frozen=True):
-    """A `member` of the classic protocol that takes the place of the `known` one, and the records of that."""
+    """A `member` of the classic protocol that replaces the `known` one, and the records of the replacement."""
 
     member: ConsumerMember
     known: ConsumerMember
@@ -229,9 +235,15 @@ def downgrade_group(
     builder: OutcomeBuilder,
     replacement: MemberReplacement | None = None,
 ) -> ClassicGroup:
-    """Make the group a classic one, without these members. `trigger` is what begins a rebalance then, None where
-    none does; `replacement` is who comes with that. Raises GroupApiError: GROUP_ID_NOT_FOUND,
-    UNKNOWN_SERVER_ERROR, and nothing has changed."""
+    """Convert the group to a classic one, without the members of `without`.
+
+    Args:
+        trigger: starts a rebalance after the conversion; None: no rebalance.
+        replacement: the member whose arrival causes the conversion.
+
+    Raises:
+        GroupApiError: GROUP_ID_NOT_FOUND, UNKNOWN_SERVER_ERROR; nothing has changed.
+    """
     classic = _build_classic_group(group, without, replacement, groups.topics, builder)
     if replacement is None:
         facts = list(group.durable.tombstones())
@@ -315,7 +327,7 @@ def _build_classic_member(member: ConsumerMember) -> ClassicMember:
 
 
 def convert_to_topic_ids(topics: Iterable[TopicPartitions], image: TopicsImage) -> TargetPartitions:
-    """Partitions by topic id; topics that do not exist are left out."""
+    """Convert partitions to topic ids; omit deleted topics."""
     found: dict[bytes, tuple[int, ...]] = {}
     for topic in topics:
         known = image.by_name.get(topic.topic)
@@ -328,8 +340,11 @@ def convert_to_topic_ids(topics: Iterable[TopicPartitions], image: TopicsImage) 
 def encode_member_assignment(
     assigned: Mapping[bytes, Iterable[int]], subscription: bytes, image: TopicsImage
 ) -> bytes:
-    """An assignment in the version of a member's subscription; topics that do not exist are left out. Malformed
-    when that has no version."""
+    """Encode an assignment in the version of a member's subscription; omit deleted topics.
+
+    Raises:
+        Malformed: the subscription has no version.
+    """
     topics: Sequence[TopicPartitions] = [
         TopicPartitions(topic=image.by_id[topic_id].name, partitions=sorted(partitions))
         for topic_id, partitions in assigned.items()

@@ -1,4 +1,4 @@
-"""What a group reads once a member has changed or gone: computed beside what the log says, which stays as it is.
+"""The subscription of a group after a change or departure of members, computed without changing the durable state.
 
 Source: Kafka's ConsumerGroup, computeSubscribedTopicNames, computeSubscribedRegularExpressions, subscriptionType,
 computePreferredServerAssignor; ModernGroup, computeMetadataHash.
@@ -14,8 +14,9 @@ from coordinator.group.topics_image import TopicsImage, compute_group_hash
 
 
 class GroupSubscription:
-    """What the members of a group subscribe to after one of them has changed (`old` None: it is new), or after some
-    have left. Of the names it has the differences alone: a group may name a million topics."""
+    """The subscription of a group after one member has changed (`old` is None for a new one), or after some have
+    left. It stores only the differences of topic names, because a group may name a million topics.
+    """
 
     __slots__ = ("_group", "_name_changes", "members", "regex_members", "regex_topics")
 
@@ -30,7 +31,9 @@ class GroupSubscription:
     def with_member(
         cls, group: DurableConsumerGroup, old: ConsumerMember | None, new: ConsumerMember
     ) -> "GroupSubscription":
-        """One member is another value. An expression that nobody else uses goes with the old one."""
+        """Return the subscription after a change of one member. An expression without another member goes with the
+        old value.
+        """
         subscription = cls(group)
         names = frozenset[str]() if old is None else old.subscribed_topic_names
         if old is not None:
@@ -50,7 +53,7 @@ class GroupSubscription:
     def without_members(
         cls, group: DurableConsumerGroup, members: Collection[ConsumerMember]
     ) -> "GroupSubscription":
-        """These members are gone, and with them the expressions that nobody else uses."""
+        """Return the subscription without these members and without the expressions that only they use."""
         subscription = cls(group)
         subscription._remove_expressions(members)
         subscription.members -= len(members)
@@ -77,13 +80,13 @@ class GroupSubscription:
             add_to_counts(self.regex_topics, resolved.topics, change)
 
     def _count_members(self, name: str) -> int:
-        """How many members name a topic."""
+        """Return the number of members that subscribe to a topic by name."""
         count = self._group.names.get(name, 0) + self._name_changes.get(name, 0)
         assert count >= 0, name
         return count
 
     def _iterate_counts(self) -> Iterator[int]:
-        """How many members name a topic, for each topic that a member names or named."""
+        """Yield the number of members for each topic that a member subscribes to by name, or did before."""
         changes = self._name_changes
         yield from map(self._count_members, changes)
         for name, count in self._group.names.items():
@@ -92,7 +95,7 @@ class GroupSubscription:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members subscribe to the same topics in the same way."""
+        """Return whether all members have the same subscription."""
         members = self.members
         if not self.regex_members:
             return all(count in (0, members) for count in self._iterate_counts())
@@ -103,7 +106,7 @@ class GroupSubscription:
         )
 
     def compute_metadata_hash(self, image: TopicsImage) -> int:
-        """The hash of the topics that the group reads."""
+        """Return the hash of the subscribed topics."""
         changes = self._name_changes
         unread = {name for name in changes if not self._count_members(name)}
         named = {*image.find_existing(self._group.names.keys()), *image.find_existing(changes.keys())}
@@ -111,13 +114,13 @@ class GroupSubscription:
 
 
 def compute_topics_hash(image: TopicsImage, *names: AbstractSet[str]) -> int:
-    """The hash of topics; those that do not exist say nothing."""
+    """Return the hash of topics; missing topics do not count."""
     existing = set[str]().union(*map(image.find_existing, names))
     return compute_group_hash(image.by_name[name] for name in existing)
 
 
 def find_preferred_assignor(group: DurableConsumerGroup, default: str) -> str:
-    """The one that most members name; of several, that which comes first in Kafka's map of them."""
+    """Return the assignor that most members prefer; on a tie, the first one in Kafka's map."""
     return max(group.assignor_order, key=group.assignors.__getitem__, default=default)
 
 
@@ -126,8 +129,8 @@ def find_preferred_assignor_after(
 ) -> str:
     """Return the preferred assignor after a change of one member.
 
-    Kafka counts assignors in a copy that is a map of another kind: among equally frequent ones another may come
-    first, and the preference changes without a cause.
+    Kafka counts assignors in a copy, which is another kind of map. On a tie another assignor may come first, and
+    the preference changes without a cause.
     """
     assignors = dict(group.assignors)
     room = compute_capacity(len(assignors)) if assignors else SMALLEST_TABLE
@@ -145,5 +148,5 @@ def find_preferred_assignor_after(
 def changes_preferred_assignor(
     group: DurableConsumerGroup, old: ConsumerMember | None, new: ConsumerMember, default: str
 ) -> bool:
-    """Whether the group prefers another assignor when one member is another value; it may without a change."""
+    """Return whether the preferred assignor changes with a member. It may change even if the member does not."""
     return find_preferred_assignor(group, default) != find_preferred_assignor_after(group, old, new, default)

@@ -22,22 +22,27 @@ from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatReq
 
 
 class HeartbeatSender(Struct, frozen=True):
-    """`member` is the sender before this request, or as a new one; `known` is who the group has in its place: the
-    same, a static member whose place it takes, None where it is new."""
+    """The sender of a request: `member` is its state before the request, or a new one. `known` is the member that
+    the group has in its place: the same one, a static member that it replaces, or None for a new member.
+    """
 
     member: ConsumerMember
     known: ConsumerMember | None
 
     @property
     def replaces_static_member(self) -> bool:
-        """Whether it takes the place of a static member, under another id or its own."""
+        """Return whether the sender replaces a static member, with another id or the same one."""
         return self.known is not None and self.known is not self.member
 
 
 def throw_if_full(
     group: DurableConsumerGroup, member_id: str, instance_id: str | None, max_size: int
 ) -> None:
-    """Raises GroupApiError: GROUP_MAX_SIZE_REACHED for a stranger, whatever its epoch."""
+    """Check that the group has room for the sender, whatever its epoch.
+
+    Raises:
+        GroupApiError: GROUP_MAX_SIZE_REACHED for an unknown member.
+    """
     if (
         len(group.members) >= max_size
         and member_id not in group.members
@@ -50,7 +55,11 @@ def throw_if_full(
 def find_dynamic_sender(
     group: DurableConsumerGroup, member_id: str, epoch: int, owned: OwnedPartitions | None
 ) -> HeartbeatSender:
-    """A sender without an instance id. Raises GroupApiError: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
+    """Return a sender without an instance id.
+
+    Raises:
+        GroupApiError: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
+    """
     member = group.members.get(member_id)
     if member is None:
         if epoch != JOINING_EPOCH:
@@ -63,8 +72,11 @@ def find_dynamic_sender(
 def find_static_sender(
     group: DurableConsumerGroup, member_id: str, instance_id: str, epoch: int, owned: OwnedPartitions | None
 ) -> HeartbeatSender:
-    """A sender with an instance id. Raises GroupApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
-    UNRELEASED_INSTANCE_ID, FENCED_MEMBER_EPOCH."""
+    """Return a sender with an instance id.
+
+    Raises:
+        GroupApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
+    """
     holder = group.find_static_member(instance_id)
     if epoch != JOINING_EPOCH:
         holder = require_static_member(holder, member_id, instance_id)
@@ -87,13 +99,16 @@ def find_static_sender(
 
 
 def create_successor(holder: ConsumerMember, member_id: str) -> ConsumerMember:
-    """Who takes a static member's place inherits everything, and joins."""
+    """Create the successor of a static member, which inherits everything and joins."""
     return replace(holder, member_id=member_id, member_epoch=0, previous_member_epoch=0)
 
 
 def require_static_member(holder: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:
-    """The holder of an instance id, if it is the sender. Raises GroupApiError: UNKNOWN_MEMBER_ID,
-    FENCED_INSTANCE_ID."""
+    """Return the holder of an instance id if it is the sender.
+
+    Raises:
+        GroupApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    """
     if holder is None:
         raise GroupApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if holder.member_id != member_id:
@@ -106,8 +121,14 @@ def require_static_member(holder: ConsumerMember | None, member_id: str, instanc
 
 
 def throw_if_epoch_is_invalid(member: ConsumerMember, epoch: int, owned: OwnedPartitions | None) -> None:
-    """Raises GroupApiError: FENCED_MEMBER_EPOCH, but for who joins anew, and for who did not get the last answer
-    and has no more than what that assigned."""
+    """Check the epoch of a heartbeat.
+
+    A member may send epoch 0 to rejoin. It may send its previous epoch if it missed the last response and owns no
+    more partitions than that assigned.
+
+    Raises:
+        GroupApiError: FENCED_MEMBER_EPOCH.
+    """
     if epoch in (JOINING_EPOCH, member.member_epoch):
         return
     if epoch > member.member_epoch:
@@ -126,9 +147,14 @@ def throw_if_epoch_is_invalid(member: ConsumerMember, epoch: int, owned: OwnedPa
 def find_joined_group(
     groups: ShardGroups, request: ConsumerGroupHeartbeatRequest, builder: OutcomeBuilder
 ) -> tuple[DurableConsumerGroup, list[Fact]]:
-    """What the log says of the group, and the records that make it one of the consumer protocol first: an empty
-    classic group is replaced, and one with members converted. A group that is new exists once something is written
-    of it. Raises GroupApiError: GROUP_ID_NOT_FOUND."""
+    """Return the durable state of the group, and the records that first convert it to the consumer protocol.
+
+    An empty classic group is replaced, and one with members is converted. A new group exists only after its first
+    record is written.
+
+    Raises:
+        GroupApiError: GROUP_ID_NOT_FOUND.
+    """
     group_id, joins = request.group_id, request.member_epoch == JOINING_EPOCH
     group = groups.find_typed_group(ConsumerGroup, group_id)
     if group is not None:
@@ -147,7 +173,11 @@ def find_joined_group(
 
 
 def find_left_group(groups: ShardGroups, group_id: str) -> ConsumerGroup:
-    """The group that a member leaves. Raises GroupApiError: GROUP_ID_NOT_FOUND."""
+    """Return the group that a member leaves.
+
+    Raises:
+        GroupApiError: GROUP_ID_NOT_FOUND.
+    """
     group = groups.find_typed_group(ConsumerGroup, group_id)
     if group is None:
         is_there = group_id in groups.by_id
@@ -157,8 +187,7 @@ def find_left_group(groups: ShardGroups, group_id: str) -> ConsumerGroup:
 
 
 def create_member_id(new_member_uuid: str) -> str:
-    """An id for a member that has none: 22 characters, as Kafka's Uuid is written, the first of which is no
-    dash."""
+    """Return a member id in the form of Kafka's Uuid: 22 characters, of which the first is not a dash."""
     raw = bytearray.fromhex(new_member_uuid.replace("-", ""))
     if urlsafe_b64encode(raw).startswith(b"-"):
         raw[0] &= 0x7F

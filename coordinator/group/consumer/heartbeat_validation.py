@@ -16,14 +16,13 @@ from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatReq
 from protocol.primitives import MAX_STRING_BYTES
 
 CLIENT_MEMBER_ID_VERSION: Final = 1
-"""Since when a client makes its member id itself (KIP-1082)."""
+"""The version from which on clients generate their member id (KIP-1082)."""
 MAX_SUBSCRIBED_TOPICS: Final = 25_000
-"""Topics that a member may name, whether they exist or not: each is counted, sorted and kept. Kafka has no
-bound."""
+"""Topics that a member may name, existing or not: each one is counted, sorted and stored. Kafka has no limit."""
 
 
 class GroupApiError(Exception):
-    """The error, and what there is to say beside it (None: nothing)."""
+    """The error of a consumer group request, with an optional message."""
 
     def __init__(self, error: ErrorCode, message: str | None) -> None:
         super().__init__(message)
@@ -32,8 +31,9 @@ class GroupApiError(Exception):
 
 
 def truncate_message(message: str) -> str:
-    """A message without what is too much for the field of an answer: names in it may be as long as that by
-    themselves. Kafka hangs up."""
+    """Truncate a message to the limit of the response field: names in it may be that long by themselves. Kafka
+    closes the connection instead.
+    """
     text = message.encode(errors="surrogatepass")
     if len(text) <= MAX_STRING_BYTES:
         return message
@@ -41,7 +41,7 @@ def truncate_message(message: str) -> str:
 
 
 def build_unknown_member_error(group_id: str, member_id: str) -> GroupApiError:
-    """The error for an id that no member of the group has."""
+    """Build the error for an id of which the group has no member."""
     message = f"Member {member_id} is not a member of group {group_id}."
     return GroupApiError(ErrorCode.UNKNOWN_MEMBER_ID, message)
 
@@ -49,8 +49,9 @@ def build_unknown_member_error(group_id: str, member_id: str) -> GroupApiError:
 def validate_heartbeat(
     request: ConsumerGroupHeartbeatRequest, api_version: int, config: ConsumerGroupConfig
 ) -> GroupApiError | None:
-    """Why a request is refused before anybody looks at its group; None where nothing is wrong. It is told even
-    while its partition is loading."""
+    """Return the error of a request that holds for any group, even while its partition is loading; None for a valid
+    request.
+    """
     problem = _find_problem(request, api_version)
     if problem is not None:
         return GroupApiError(ErrorCode.INVALID_REQUEST, problem)
@@ -100,5 +101,5 @@ def _find_excess_topics(request: ConsumerGroupHeartbeatRequest) -> str | None:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text is nothing but what Java's `String.trim` takes away: characters up to the space."""
+    """Return whether Java's `String.trim` would leave nothing: all characters are at most the space."""
     return all(letter <= " " for letter in text)

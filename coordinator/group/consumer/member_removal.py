@@ -1,4 +1,4 @@
-"""Members that are removed: they leave, their session is over, or they kept what they had to give up.
+"""Removal of members: they leave, their session ends, or they do not revoke partitions in time.
 
 Source: Kafka's GroupMetadataManager, consumerGroupFenceMembers and consumerGroupFenceMemberOperation.
 """
@@ -44,7 +44,7 @@ REBALANCE_CAUSES: Final = {
     EpochCause.MEMBER_LEFT: RebalanceCause.MEMBER_LEFT,
     EpochCause.MEMBER_FENCED: RebalanceCause.SESSION_EXPIRED,
 }
-"""What a classic group says where a consumer group has a new epoch."""
+"""The rebalance cause of a classic group for each cause of an epoch bump."""
 
 
 def remove_members(
@@ -54,9 +54,14 @@ def remove_members(
     cause: EpochCause,
     builder: OutcomeBuilder,
 ) -> None:
-    """Take members out of a group, which has a new epoch then; with the last one its next target is computed at
-    once. Where only members of the classic protocol are left, it is a classic group then. Raises GroupApiError
-    where it cannot become one."""
+    """Remove members from a group and bump its epoch.
+
+    With the last member, the next target is computed at once. A group with only members of the classic protocol
+    left becomes a classic group.
+
+    Raises:
+        GroupApiError: the conversion failed.
+    """
     group_id = group.group_id
     gone = {member.member_id for member in members}
     if may_downgrade(groups, group, gone):
@@ -115,7 +120,7 @@ def _remove_from_group(
 def fence_member(
     groups: ShardGroups, group: ConsumerGroup, member_id: str, cause: FenceCause, builder: OutcomeBuilder
 ) -> None:
-    """Remove a member that did not do what it had to in time."""
+    """Remove a member that missed a deadline."""
     member, session = group.durable.members[member_id], group.sessions[member_id]
     now_ms = builder.now.monotonic_ms
     is_silent = cause in (FenceCause.SESSION_EXPIRED, FenceCause.ASKED)
@@ -135,7 +140,7 @@ def fence_member(
     try:
         remove_members(groups, group, [member], EpochCause.MEMBER_FENCED, builder)
     except GroupApiError:
-        # Nobody is there to be told that the others cannot become a classic group: they stay what they are.
+        # The failure of the conversion has no recipient; the other members stay as they are.
         _remove_from_group(groups, group, [member], EpochCause.MEMBER_FENCED, builder)
 
 
@@ -146,7 +151,7 @@ def expire_consumer_member(
     context: Context,
     builder: OutcomeBuilder,
 ) -> None:
-    """Answer an ExpireMember with CommandResult: UNKNOWN_MEMBER_ID when it names no member."""
+    """Answer an ExpireMember with CommandResult: UNKNOWN_MEMBER_ID for an unknown member."""
     error = ErrorCode.UNKNOWN_MEMBER_ID
     if request.member_id in group.sessions:
         error = ErrorCode.NONE
@@ -157,7 +162,7 @@ def expire_consumer_member(
 def fire_session(
     groups: ShardGroups, group: ConsumerGroup, key: GroupTimerKey, builder: OutcomeBuilder
 ) -> None:
-    """The timer of a member's session fired: fence it, unless it was heard in the meantime."""
+    """Fence a member when the timer of its session fires, unless a request has extended the session."""
     session = group.sessions.get(key.member_id)
     if group.is_dead or session is None:
         return
@@ -172,7 +177,7 @@ def fire_session(
 def fire_rebalance(
     groups: ShardGroups, group: ConsumerGroup, key: GroupTimerKey, builder: OutcomeBuilder
 ) -> None:
-    """The timer of a member that has to give partitions up fired: fence it, unless it has moved on."""
+    """Fence a member when the timer for its revocation fires, unless it has moved on."""
     session = group.sessions.get(key.member_id)
     if group.is_dead or session is None or session.rebalance_ms is None:
         return
@@ -187,7 +192,7 @@ def fire_rebalance(
 def fire_classic_join(
     groups: ShardGroups, group: ConsumerGroup, key: GroupTimerKey, builder: OutcomeBuilder
 ) -> None:
-    """The timer of a member of the classic protocol fired that has to join again."""
+    """Fence a member of the classic protocol that did not join again in time."""
     session = group.sessions.get(key.member_id)
     if session is not None and session.join_ms is not None:
         if builder.now.monotonic_ms < session.join_ms:
@@ -200,7 +205,7 @@ def fire_classic_join(
 def fire_classic_sync(
     groups: ShardGroups, group: ConsumerGroup, key: GroupTimerKey, builder: OutcomeBuilder
 ) -> None:
-    """The timer of a member of the classic protocol fired that has to ask for its assignment."""
+    """Fence a member of the classic protocol that did not send SyncGroup in time."""
     session = group.sessions.get(key.member_id)
     if session is not None and session.sync_ms is not None:
         if builder.now.monotonic_ms < session.sync_ms:
@@ -211,5 +216,5 @@ def fire_classic_sync(
 
 
 def count_partitions(assigned: AssignedPartitions) -> int:
-    """How many partitions there are."""
+    """Return the number of partitions."""
     return sum(map(len, assigned.values()))

@@ -64,8 +64,9 @@ from protocol.error_codes import ErrorCode
 
 
 class PendingUpdate(Struct):
-    """What a heartbeat comes to, until it is written. `epoch` is the group's; `topics_seen` says that its topics
-    were looked at."""
+    """The result of a heartbeat before it is written. `epoch` is the group's; `topics_seen`: the topics were
+    checked.
+    """
 
     group: DurableConsumerGroup
     epoch: int
@@ -77,7 +78,7 @@ class PendingUpdate(Struct):
 
 
 def replace_static_consumer_member(update: PendingUpdate, sender: HeartbeatSender) -> None:
-    """Everything of the old member becomes the new one's, if the sender takes its place."""
+    """Move the state of a replaced static member to the sender, if the sender replaces one."""
     group_id, member, known = update.group.group_id, sender.member, sender.known
     if known is not None and sender.replaces_static_member:
         update.facts += [
@@ -101,12 +102,11 @@ def bump_group_epoch(
     regex: RegexChange,
     now: Now,
 ) -> None:
-    """Give the group a new epoch if its members subscribe to something else, prefer another assignor, or if their
-    topics are not what they were."""
+    """Bump the group epoch if the subscription, the preferred assignor or the subscribed topics have changed."""
     group, known = update.group, sender.known
     default_assignor = groups.consumer_config.assignors[0]
     names_changed = updated.subscribed_topic_names != sender.member.subscribed_topic_names
-    # A JoinGroup names no assignor, and Kafka does not count them then.
+    # A JoinGroup names no assignor, and Kafka then does not count the preferences.
     assignor_changed = not updated.uses_classic_protocol and changes_preferred_assignor(
         group, known, updated, default_assignor
     )
@@ -135,7 +135,7 @@ def bump_group_epoch(
             EpochBumped(
                 group.group_id,
                 update.epoch,
-                # Who has noticed that topics changed has nothing to do with it.
+                # The member that notices a change of topics did not cause it.
                 member=None if cause is EpochCause.TOPICS_CHANGED else updated.name,
                 cause=cause,
                 metadata_hash=metadata_hash,
@@ -157,7 +157,7 @@ def find_or_compute_target(
     computed: ComputedTarget | None,
     now: Now,
 ) -> tuple[int, TargetPartitions]:
-    """The target that the member is to go to, with its epoch: a new one where that is due."""
+    """Return the epoch and the target assignment for the member; compute a new target if it is due."""
     group, known = update.group, sender.known
     last_target = group.find_target(updated.member_id if known is None else known.member_id)
     interval_ms = groups.resolve_consumer_times(group.group_id).assignment_interval_ms
@@ -172,7 +172,7 @@ def find_or_compute_target(
     assignors = groups.consumer_config.assignors
     assignor = find_preferred_assignor_after(group, known, updated, assignors[0])
     if assignor not in assignors:
-        # Members name one that a broker with other properties had. Kafka fails to find it.
+        # Members may name an assignor of a broker with other properties. Kafka fails to find it.
         raise GroupApiError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     work = TargetWork(
         group.group_id,
@@ -190,7 +190,7 @@ def find_or_compute_target(
             moved += count_moved_partitions(target, spec.assigned)
         member = updated if member_id == updated.member_id else group.members[member_id]
         targets.append(MemberTarget(member.name, spec.assigned, target))
-        # Who takes another's place has no target of its own yet, so that its record is written again.
+        # A successor has no target of its own yet, so its record is written again.
         if target != group.targets.get(member_id):
             update.facts.append(target_record(group.group_id, member_id, target))
     update.facts.append(assignment_epoch_record(group.group_id, update.epoch, now.wall_ms))
@@ -211,7 +211,7 @@ def find_or_compute_target(
 def _throw_if_targets_are_too_large(
     groups: ShardGroups, group: DurableConsumerGroup, assignment: Assignment
 ) -> None:
-    """Refuse targets that Kafka could not write, before anything is built of millions of partitions.
+    """Refuse targets that Kafka could not write, before building millions of partitions.
 
     Raises:
         GroupApiError: UNKNOWN_SERVER_ERROR; the new targets alone exceed a batch.
@@ -246,7 +246,7 @@ def reconcile_sender(
     target: TargetPartitions,
     owned: OwnedPartitions | None,
 ) -> ConsumerMember:
-    """The member after its next step, with the record of that."""
+    """Return the member after its next step, and add the record of that step."""
     group, image = update.group, groups.topics
     has_changed = updated.subscribed_topic_names != sender.member.subscribed_topic_names or regex.is_changed
     if not has_changed and updated.is_reconciled_to(target_epoch):
@@ -284,7 +284,11 @@ def reconcile_sender(
 
 
 def throw_if_too_large(groups: ShardGroups, update: PendingUpdate) -> None:
-    """Raises GroupApiError: UNKNOWN_SERVER_ERROR where Kafka could not write it, as it is one batch."""
+    """Check that the update fits into one batch, as Kafka requires.
+
+    Raises:
+        GroupApiError: UNKNOWN_SERVER_ERROR.
+    """
     if update.facts and compute_batch_size(update.facts) > groups.config.message_max_bytes:
         raise GroupApiError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
@@ -296,7 +300,9 @@ def write_update(
     final: ConsumerMember,
     builder: OutcomeBuilder,
 ) -> ConsumerGroup:
-    """Write the facts and the events of an update; it cannot fail any more. In: the member after its step."""
+    """Write the facts and the events of an update; it cannot fail any more. `final` is the member after its
+    step.
+    """
     group_id = update.group.group_id
     classic = groups.find_typed_group(ClassicGroup, group_id)
     if classic is not None:

@@ -41,7 +41,7 @@ its own and so resolves again.
 class RegexWork(NamedTuple):
     """The work of matching a group's expressions against all topics of an image.
 
-    `timestamp_ms` is the wall time of the image. The matches must fit into `most_bytes` of the log. `asked_by` is
+    `timestamp_ms` is the wall time at the start of the work. The matches must fit into `most_bytes` of the log. `asked_by` is
     the member with the new expression, None for a refresh. `may_describe` returns whether the sender of the request
     may describe a topic; others are left out. None: all topics are visible.
     """

@@ -29,7 +29,7 @@ INLINE_MAX: Final = 20_000
 
 
 class TargetWork(NamedTuple):
-    """The computation of a target, as work."""
+    """The work of computing a target."""
 
     group_id: str
     assignor: str
@@ -37,15 +37,16 @@ class TargetWork(NamedTuple):
 
 
 class ComputedTarget(NamedTuple):
-    """The result of a TargetWork; `error` says why there is none."""
+    """The result of a TargetWork. Without an assignment, `error` has the reason."""
 
     work: TargetWork
     assignment: Assignment | None
     error: str | None = None
 
     def matches_work(self, work: TargetWork) -> bool:
-        """Whether it is what this work would come to: the group is still as it was, the order of members
-        included."""
+        """Return whether this is also the result of `work`: the group is unchanged, including the order of
+        members.
+        """
         mine = self.work
         return (
             mine.assignor == work.assignor
@@ -55,7 +56,7 @@ class ComputedTarget(NamedTuple):
 
 
 class TargetNotReady(Exception):
-    """The request needs a target that is computed elsewhere."""
+    """Raised if a request needs a target that must be computed outside the call."""
 
     def __init__(self, work: TargetWork) -> None:
         super().__init__(work.group_id)
@@ -63,15 +64,16 @@ class TargetNotReady(Exception):
 
 
 class PendingTarget(Struct):
-    """A target that is being computed. The first `parked` request needs it; the others came later."""
+    """A target whose computation is in progress. The first `parked` request needs it; the others came later."""
 
     work: TargetWork
     parked: list[tuple[Any, Context]]
 
 
 class MemberChange(Struct, frozen=True):
-    """The member that a request is about: as the group knows it (`old`, None: it is new), and as it is to be. A
-    static member that takes the place of one with another id has that as `replaced`."""
+    """The member of a request, before (`old`, None for a new member) and after it (`new`). `replaced` is the id of
+    a static member that it replaces, if the ids differ.
+    """
 
     old: ConsumerMember | None
     new: ConsumerMember
@@ -79,15 +81,16 @@ class MemberChange(Struct, frozen=True):
 
 
 def is_computation_due(timestamp_ms: int, interval_ms: int, now_ms: int) -> bool:
-    """Whether the next target may be computed now: at most one an interval."""
+    """Return whether the next target may be computed now: at most one in an interval."""
     return timestamp_ms == 0 or interval_ms == 0 or now_ms >= timestamp_ms + interval_ms
 
 
 def build_group_spec(
     group: DurableConsumerGroup, change: MemberChange, is_homogeneous: bool, image: TopicsImage
 ) -> GroupSpec:
-    """What an assignor has to know: the members of the group, of which one is changed, in Kafka's order; a new one
-    comes last."""
+    """Build the input of an assignor: the members of the group with one changed, in Kafka's order; a new member
+    comes last.
+    """
     new = change.new
     topic_ids: dict[tuple[frozenset[str], str], tuple[bytes, ...]] = {}
 
@@ -123,7 +126,7 @@ def build_group_spec(
 def _order_subscribed_topics(
     group: DurableConsumerGroup, member: ConsumerMember, image: TopicsImage
 ) -> tuple[bytes, ...]:
-    """The ids of the subscribed topics that exist, in the order in which Kafka goes through them."""
+    """Return the ids of the existing subscribed topics, in the order in which Kafka iterates over them."""
     names = member.subscribed_topic_names
     named = _order_existing_topics(names, names, image)
     resolved = group.regexes.get(member.subscribed_topic_regex) if member.subscribed_topic_regex else None
@@ -135,9 +138,11 @@ def _order_subscribed_topics(
 def _order_existing_topics(
     names: frozenset[str], chosen: frozenset[str], image: TopicsImage
 ) -> tuple[bytes, ...]:
-    """The ids of the chosen ones of some names, in the order of all of them; a record has names sorted.
+    """Return the ids of `chosen` topics, in the order of all `names`; a record has names sorted.
 
-    Of thousands of names few may be topics. Many are picked from the order of all topics, which the image keeps."""
+    Of thousands of names, few may exist. If many exist, they are selected from the order of all topics, which the
+    image caches.
+    """
     by_name = image.by_name
     if not is_table_fixed(len(names)):
         ordered = ordered_names(sorted(names), by_name)
@@ -150,7 +155,7 @@ def _order_existing_topics(
 
 
 def find_subscribed_names(group: DurableConsumerGroup, member: ConsumerMember) -> frozenset[str]:
-    """The topics that a member reads, by its own words and by its expression, as far as that was resolved."""
+    """Return the topics that a member subscribes to by name and by its resolved expression."""
     resolved = group.regexes.get(member.subscribed_topic_regex) if member.subscribed_topic_regex else None
     return (
         member.subscribed_topic_names if resolved is None else member.subscribed_topic_names | resolved.topics
@@ -158,17 +163,17 @@ def find_subscribed_names(group: DurableConsumerGroup, member: ConsumerMember) -
 
 
 def is_small(spec: GroupSpec) -> bool:
-    """Whether the target is computed at once."""
+    """Return whether the target is computed in the call."""
     return len(spec.members) * sum(spec.partitions.values()) <= INLINE_MAX
 
 
 def compute_target(work: TargetWork) -> Assignment:
-    """Do a TargetWork; pure, and may take a second."""
+    """Compute a target. Pure; may take a second."""
     return ASSIGNORS[work.assignor](work.spec)
 
 
 def count_moved_partitions(target: TargetPartitions, before: TargetPartitions) -> int:
-    """How many partitions a target has that the one before had not."""
+    """Return the number of partitions in a target that the previous one did not have."""
     moved = 0
     for topic_id, partitions in target.items():
         old = before.get(topic_id)

@@ -1,1 +1,1 @@
-"""What the newer group protocols compute: assignments, hashes of topics, orders. It knows no group."""
+"""Computations of the newer group protocols: assignments, hashes of topics, orders. Independent of groups."""

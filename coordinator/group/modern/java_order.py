@@ -1,9 +1,9 @@
-"""The orders in which Kafka's hash maps are iterated, which decide who is given what.
+"""The iteration orders of Kafka's hash maps, which influence assignments.
 
-Java's hash maps have no order of their own, but a fixed one: it follows from the hashes of the keys, the size of
-the table, and the order of insertion. Kafka's assignors iterate them, so equal assignments need equal orders.
-Sources:
-`java.util.HashMap` and `HashSet`, Kafka's `org.apache.kafka.timeline.TimelineHashMap`, `Uuid.hashCode`.
+Java's hash maps have no declared order, but a deterministic one: it follows from the hashes of the keys, the size
+of the table, and the order of insertion. Kafka's assignors iterate over them, so equal assignments need equal
+orders. Sources: `java.util.HashMap` and `HashSet`, Kafka's `org.apache.kafka.timeline.TimelineHashMap`,
+`Uuid.hashCode`.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
@@ -15,9 +15,9 @@ from protocol.partitioner import compute_java_hash
 Key = TypeVar("Key")
 
 MAX_MIXED_NAMES: Final = 65_536
-"""Names of topics whose hash is kept: Java's takes as long as the name is, and is needed for each member."""
+"""Topic names with a cached hash: Java's hash takes time linear in the name, and is needed for each member."""
 SMALLEST_TABLE: Final = 16
-"""The slots of a HashMap that is made without a capacity."""
+"""The slots of a HashMap that is created without a capacity."""
 _LONGEST_CHAIN: Final = 8
 _MIN_TREE_CAPACITY: Final = 64
 _SMALLEST_TIMELINE_TABLE: Final = 2
@@ -26,19 +26,19 @@ _64_BITS: Final = 0xFFFFFFFFFFFFFFFF
 
 
 def mix_string(text: str) -> int:
-    """The hash of a string as a HashMap mixes it: not negative, its lower bits choose the slot."""
+    """Return the hash of a string as a HashMap mixes it: not negative; its lower bits select the slot."""
     return _mix(compute_java_hash(text) & 0xFFFFFFFF)
 
 
 def mix_topic_id(topic_id: bytes) -> int:
-    """The hash of a topic id, of 16 bytes, as a HashMap mixes it."""
+    """Return the hash of a topic id (16 bytes) as a HashMap mixes it."""
     halves = int.from_bytes(topic_id)
     folded = (halves >> 64 ^ halves) & _64_BITS
     return _mix((folded >> 32 ^ folded) & 0xFFFFFFFF)
 
 
 def mix_number(partition: int) -> int:
-    """The hash of a number from 0 to 2**31 - 1 as a HashMap mixes it."""
+    """Return the hash of a number from 0 to 2**31 - 1 as a HashMap mixes it."""
     return _mix(partition)
 
 
@@ -51,26 +51,27 @@ mix_topic_name: Final = lru_cache(MAX_MIXED_NAMES)(mix_string)
 
 
 def compute_capacity(keys: int) -> int:
-    """The capacity that Kafka asks for where it knows how many keys will come: of Java's `n / 0.75 + 1`."""
+    """Return the capacity that Kafka requests for a known number of keys: Java's `n / 0.75 + 1`."""
     return keys * 4 // 3 + 1
 
 
 def compute_slots(capacity: int) -> int:
-    """The slots of a table that is made with a capacity."""
+    """Return the slots of a table that is created with a capacity."""
     return 1 << max(capacity - 1, 0).bit_length()
 
 
 def compute_copy_capacity(keys: int) -> int:
-    """The capacity of a HashSet that is made from a collection of so many keys."""
+    """Return the capacity of a HashSet that is created from a collection of `keys` keys."""
     return max(compute_capacity(keys), SMALLEST_TABLE)
 
 
 class HashOrder(Generic[Key]):
-    """The keys of a HashMap or HashSet, in the order in which Java iterates it.
+    """The keys of a HashMap or HashSet, in the order in which Java iterates over it.
 
-    In: how a key is mixed (`mix_string` and its like); the capacity it was made with; the first keys. Not
-    modelled: the trees that Java makes of nine and more keys in one slot, from 64 slots on; their keys come as
-    they were inserted.
+    Not modelled: Java turns slots with nine or more keys into trees, from 64 slots on. Here their keys keep the
+    order of insertion.
+
+    Created from the function that mixes a key (such as `mix_string`), the capacity at creation, and the first keys.
     """
 
     __slots__ = ("_first", "_keys", "_last", "_mixed", "_slots")
@@ -86,8 +87,7 @@ class HashOrder(Generic[Key]):
             self.insert(key)
 
     def insert(self, key: Key) -> None:
-        """Inserts a key behind the others of its slot, as Java's `put` does; one that is there stays where it
-        is."""
+        """Insert a key behind the others of its slot, as Java's `put` does; an existing key keeps its place."""
         if key in self._keys:
             return
         self._break_chain(key, _LONGEST_CHAIN)
@@ -96,8 +96,9 @@ class HashOrder(Generic[Key]):
         self._grow()
 
     def insert_first(self, key: Key) -> None:
-        """Inserts a key before the others of its slot, as `computeIfAbsent` does. It makes the table larger
-        before it looks for the key, and not behind it."""
+        """Insert a key before the others of its slot, as `computeIfAbsent` does. The table grows before the lookup
+        of the key, not after the insertion.
+        """
         self._grow()
         if key in self._keys:
             return
@@ -106,7 +107,7 @@ class HashOrder(Generic[Key]):
         self._keys[key] = self._first
 
     def remove(self, key: Key) -> None:
-        """Takes a key out; nothing happens without it. The table does not shrink."""
+        """Remove a key if it exists. The table does not shrink."""
         self._keys.pop(key, None)
 
     def _grow(self) -> None:
@@ -114,7 +115,7 @@ class HashOrder(Generic[Key]):
             self._slots *= 2
 
     def _break_chain(self, key: Key, longest: int) -> None:
-        """A small table becomes larger instead of a slot with more than so many keys."""
+        """Grow a small table instead of a chain of more than `longest` keys."""
         if len(self._keys) < longest or self._slots >= _MIN_TREE_CAPACITY:
             return
         mask = self._slots - 1
@@ -129,16 +130,19 @@ class HashOrder(Generic[Key]):
         return key in self._keys
 
     def __iter__(self) -> Iterator[Key]:
-        """Slot by slot, and in one slot as they were inserted."""
+        """Iterate slot by slot, and within a slot in order of insertion."""
         mask, mixed, keys = self._slots - 1, self._mixed, self._keys
         return iter(sorted(keys, key=lambda key: (mixed(key) & mask, keys[key])))
 
 
 def ordered_names(names: Collection[str], known: Container[str], count: int | None = None) -> tuple[str, ...]:
-    """What a member subscribed to, as far as it is known, in the order of Kafka's set of it.
+    """Return the known names of a subscription, in the order of Kafka's set.
 
-    In: the names in the order of the request or the record; how many there are with those that were left out, if
-    any were. Names that are not known may be left out where `is_table_fixed`.
+    Args:
+        names: the names in the order of the request or the record. Unknown names may be omitted if
+            `is_table_fixed`.
+        known: the known names.
+        count: the number of names including the omitted ones, if any were omitted.
     """
     count = len(names) if count is None else count
     room = compute_copy_capacity(count)
@@ -150,13 +154,14 @@ def ordered_names(names: Collection[str], known: Container[str], count: int | No
 
 
 def is_table_fixed(count: int) -> bool:
-    """Whether the table of so many names never becomes larger, so that a name does not change the order of
-    others."""
+    """Return whether the table for `count` names never grows, so that a name does not change the order of
+    others.
+    """
     return compute_copy_capacity(count) >= _MIN_TREE_CAPACITY
 
 
 def ordered_partitions(partitions: Collection[int]) -> tuple[int, ...]:
-    """The partitions of a topic in the order of the HashSet that Kafka makes of a record's list of them."""
+    """Return the partitions of a topic in the order of the HashSet that Kafka creates from a record's list."""
     room = compute_copy_capacity(len(partitions))
     if max(partitions, default=0) < room:
         return tuple(sorted(partitions))
@@ -164,9 +169,8 @@ def ordered_partitions(partitions: Collection[int]) -> tuple[int, ...]:
 
 
 class TimelineOrder:
-    """The keys of a TimelineHashMap, in the order in which it is iterated: that of the members of a group.
-
-    A reload of the log builds it anew, in the order of the records.
+    """The keys of a TimelineHashMap in its iteration order: the order of the members of a group. A reload of the
+    log creates it anew, in the order of the records.
     """
 
     __slots__ = ("_ordered", "_products", "_slots")
@@ -177,8 +181,9 @@ class TimelineOrder:
         self._ordered: tuple[str, ...] | None = ()
 
     def insert(self, key: str) -> None:
-        """Inserts a key, or replaces its value, which leaves it where it is. To be called for each of Kafka's puts:
-        also one that replaces a value can double the table."""
+        """Insert a key, or replace its value without moving it. Call it for each of Kafka's puts: even a
+        replacement can double the table.
+        """
         if (len(self._products) + 1) * 3 > self._slots * 4:
             self._slots *= 2
             self._ordered = None
@@ -187,7 +192,7 @@ class TimelineOrder:
             self._ordered = None
 
     def remove(self, key: str) -> None:
-        """Takes a key out; nothing happens without it. The table does not shrink."""
+        """Remove a key if it exists. The table does not shrink."""
         if self._products.pop(key, None) is not None:
             self._ordered = None
 
@@ -198,7 +203,7 @@ class TimelineOrder:
         return key in self._products
 
     def __iter__(self) -> Iterator[str]:
-        """Slot by slot, by the upper bits of the hash; in one slot the last inserted comes first."""
+        """Iterate slot by slot, by the upper bits of the hash; within a slot the last inserted key comes first."""
         if self._ordered is None:
             products, shift = self._products, 64 - (self._slots.bit_length() - 1)
             last_first = list(reversed(products))

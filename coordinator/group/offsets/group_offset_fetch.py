@@ -1,4 +1,4 @@
-"""OffsetFetch: how far a group has come. Anyone may ask; a partition without an offset is no error.
+"""OffsetFetch: the committed offsets of a group. Any client may fetch them; a missing offset is not an error.
 
 Source: Kafka's OffsetMetadataManager.fetchOffsets.
 """
@@ -27,9 +27,11 @@ NO_LEADER_EPOCH: Final = -1
 def fetch_offsets(
     groups: ShardGroups, request: FetchOffsets, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Answer with an OffsetFetchResponseGroup: the partitions asked for in their order, or all that have
-    an offset. A member of a consumer group that names another epoch than its own is refused. With
-    `require_stable` nobody is told one that a transaction may be about to replace."""
+    """Answer with an OffsetFetchResponseGroup: the requested partitions in their order, or all with an offset.
+
+    A member of a consumer group with a wrong epoch is refused. With `require_stable`, a partition with a pending
+    transactional offset is answered with an error instead of the offset.
+    """
     requested = request.group
     group = groups.by_id.get(requested.group_id)
     is_gone = group is None or group.is_dead
@@ -80,7 +82,9 @@ def fetch_offsets(
 
 
 def _match_topic_id(value: OffsetCommitValue | None, topic_id: bytes) -> OffsetCommitValue | None:
-    """The value unless it was committed for an earlier topic of that name, as far as both ids are known."""
+    """Return the value, or None if it was committed for an earlier topic of that name, as far as both ids are
+    known.
+    """
     if value is None or ZERO_UUID in (value.topic_id, topic_id) or value.topic_id == topic_id:
         return value
     return None

@@ -32,7 +32,7 @@ from protocol.records.group_record_serde import NO_EXPIRE_TIMESTAMP
 MAX_REMOVED_OFFSETS: Final = 500
 """Offsets that one call removes for retention or a deleted topic: some milliseconds. A timer continues."""
 MAX_EXPIRY_COST: Final = 10_000
-"""What one call of retention may cost, in offsets that it looks at."""
+"""The limit for one call of retention, as a number of offsets that it examines."""
 REMOVAL_COST: Final = MAX_EXPIRY_COST // MAX_REMOVED_OFFSETS
 GROUP_COST: Final = 4
 
@@ -40,8 +40,9 @@ GROUP_COST: Final = 4
 def offset_delete(
     groups: ShardGroups, request: OffsetDeleteRequest, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Answer an OffsetDelete with an OffsetDeleteResponse. Topics that a member reads keep their offsets;
-    a partition without an offset is no error."""
+    """Answer an OffsetDelete with an OffsetDeleteResponse. Topics with a subscription keep their offsets; a missing
+    offset is not an error.
+    """
     group = groups.by_id.get(request.group_id)
     error = _find_delete_error(group, request)
     if group is None or error is not ErrorCode.NONE:
@@ -77,8 +78,10 @@ def _find_delete_error(group: Group | None, request: OffsetDeleteRequest) -> Err
 
 
 def on_topics_changed(groups: ShardGroups, request: TopicsChanged, builder: OutcomeBuilder) -> None:
-    """Know the topics as they are now, and remove every group's offsets of those that are gone. Whoever hears of it
-    late may have committed for the next topic of that name: that stays."""
+    """Replace the image of topics, and remove all groups' offsets of deleted topics.
+
+    A broker that learns of the deletion late may already have commits for a new topic of the same name: they stay.
+    """
     update_topics(groups, request.image)
     offsets = groups.durable.offsets
     deleted_by_group: dict[str, list[str]] = {}
@@ -97,9 +100,9 @@ def fire_delete_offsets(groups: ShardGroups, builder: OutcomeBuilder) -> None:
 
 
 def _delete_next_offsets(groups: ShardGroups, builder: OutcomeBuilder) -> None:
-    """Remove as many offsets of deleted topics as one call may; a timer continues with the rest.
-
-    As in Kafka, a deleted topic and its offsets are not gone at the same moment."""
+    """Remove offsets of deleted topics up to the limit of a call; a timer continues with the rest. As in Kafka, a
+    deleted topic and its offsets do not disappear at the same moment.
+    """
     offsets, existing = groups.durable.offsets, groups.topics.by_id
     topics, places = groups.topics_to_delete, groups.offsets_to_delete
     deleted: dict[str, int] = {}
@@ -123,7 +126,7 @@ def _delete_next_offsets(groups: ShardGroups, builder: OutcomeBuilder) -> None:
 
 
 def delete_all_offsets(groups: ShardGroups, group_id: str, builder: OutcomeBuilder) -> int:
-    """Remove all offsets of a group, pending ones too; of how many partitions there were any."""
+    """Remove all offsets of a group, including pending ones; return the number of their partitions."""
     removed = groups.durable.offsets.list_partitions(group_id)
     for topic, partition in removed:
         delete_offset(groups, group_id, topic, partition, builder)
@@ -134,7 +137,9 @@ def delete_all_offsets(groups: ShardGroups, group_id: str, builder: OutcomeBuild
 def delete_offset(
     groups: ShardGroups, group_id: str, topic: str, partition: int, builder: OutcomeBuilder
 ) -> None:
-    """Remove one offset if there is one, and what is pending of that partition: no transaction brings it back."""
+    """Remove the offset of a partition if it exists, and its pending offsets, so that no transaction restores
+    it.
+    """
     offsets = groups.durable.offsets
     if offsets.find_offset(group_id, topic, partition) is not None or offsets.is_pending(
         group_id, topic, partition
@@ -153,9 +158,11 @@ def arm_expiry(groups: ShardGroups, builder: OutcomeBuilder) -> None:
 def fire_expire_offsets(
     groups: ShardGroups, builder: OutcomeBuilder, time_source: GroupTimeSource | None
 ) -> None:
-    """Remove every offset that has expired, and every empty group of which nothing is left. A pass over many
-    offsets takes several calls, the next one at once. In: what time it is for each group, where that is not the
-    same."""
+    """Remove every expired offset, and every empty group without offsets.
+
+    A pass over many offsets takes several calls, the next one at once. `time_source` gives the time of each group
+    if groups have clocks of their own.
+    """
     now = builder.now
     if not groups.groups_to_expire:
         groups.groups_to_expire.extend(groups.by_id)
@@ -186,7 +193,7 @@ def _count_offsets(groups: ShardGroups, group_id: str) -> int:
 def expire_offsets(
     groups: ShardGroups, request: ExpireOffsets, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Answer an ExpireOffsets with ExpiredOffsets: GROUP_ID_NOT_FOUND when there is no such group."""
+    """Answer an ExpireOffsets with ExpiredOffsets: GROUP_ID_NOT_FOUND for a missing group."""
     group = groups.by_id.get(request.group_id)
     if group is None or group.is_dead:
         builder.reply(context.waiter, ExpiredOffsets(ErrorCode.GROUP_ID_NOT_FOUND))
@@ -207,8 +214,9 @@ def _expire_group(
     ahead_ms: int = 0,
     most: int | None = None,
 ) -> list[tuple[str, int]]:
-    """Removes what of one group has expired, at most so many offsets; of these topics alone, where some are named.
-    Out: topics and partitions."""
+    """Remove the expired offsets of one group, at most `most`, and only of `topics` if given. Return their topics
+    and partitions.
+    """
     at_ms = builder.now.wall_ms + ahead_ms
     expired: list[tuple[str, int]] = []
     if group.offsets_may_expire:
@@ -225,7 +233,7 @@ def _expire_group(
 
 
 def _find_expired_offsets(groups: ShardGroups, group: Group, now_ms: int) -> Iterator[tuple[str, int]]:
-    """Topics and partitions whose offset has expired."""
+    """Yield topics and partitions with an expired offset."""
     retention_ms, idle_since_ms = groups.config.offsets_retention_ms, group.idle_since_ms
     pending = groups.durable.offsets.find_pending_partitions(group.group_id)
     for topic, partitions in groups.durable.offsets.find_group_offsets(group.group_id).items():
@@ -252,9 +260,9 @@ def remove_group(
     client: MemberName | None = None,
     expired_offsets: int = 0,
 ) -> None:
-    """Remove a group that may be deleted, with all its offsets. Its tombstones are written even if it never was.
-
-    In: `reason`, the client and the count of expired offsets for GroupDeleted."""
+    """Remove a deletable group with all its offsets. Writes its tombstones even if the group was never written.
+    `reason`, `client` and `expired_offsets` are for GroupDeleted.
+    """
     assert group.validate_delete() is ErrorCode.NONE, (group.group_id, group.state_name)
     offsets = delete_all_offsets(groups, group.group_id, builder)
     for fact in (*build_leftover_tombstones(groups.durable, group.group_id), *group.tombstones()):
@@ -267,9 +275,8 @@ def remove_group(
 
 
 def build_leftover_tombstones(durable: DurableGroups, group_id: str) -> list[Fact]:
-    """Build tombstones for records that other software left behind when it converted a group.
-
-    They precede the tombstones of the group itself: without its records, the leftover ones would count again.
+    """Build tombstones for records that other software left behind at a conversion. They precede the tombstones of
+    the group itself: without its records, the leftover ones would take effect again.
     """
     consumer = durable.consumers.find_group(group_id)
     if consumer is None:
