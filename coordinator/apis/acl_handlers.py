@@ -1,5 +1,7 @@
-"""DescribeAcls, CreateAcls and DeleteAcls with an authorizer, and the log lines of changed ACLs. The handlers
-check authorization themselves. Source: Kafka's `AclApis`, `AclControlManager`.
+"""DescribeAcls, CreateAcls and DeleteAcls with an authorizer, and the log lines of changed ACLs. The handlers check
+authorization themselves.
+
+Source: Kafka's `AclApis`, `AclControlManager`.
 """
 
 import asyncio

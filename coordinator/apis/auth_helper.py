@@ -1,8 +1,9 @@
 """Authorization of one request: the decisions for its client, the denials that follow from them, and the audit log.
 
-`AuthHelper` caches decisions until the request is answered, so that a slow response is consistent. Denials
-recur, since clients retry: the audit log has one line a minute for each principal, host, operation, resource
-and API. Source: Kafka's `StandardAuthorizerData.buildAuditMessage`; KIP-430.
+`AuthHelper` caches decisions until the request is answered, so that a slow response is consistent. Denials recur,
+since clients retry: the audit log has one line a minute for each principal, host, operation, resource and API.
+
+Source: Kafka's `StandardAuthorizerData.buildAuditMessage`; KIP-430.
 """
 
 import logging

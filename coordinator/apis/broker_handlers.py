@@ -3,10 +3,11 @@ SaslHandshake and SaslAuthenticate, and the ACL APIs without an authorizer.
 
 DescribeCluster lists the live brokers. DescribeClientQuotas finds no quotas; Kafka's tool requests the quotas of
 users before it shows their credentials. SaslHandshake and SaslAuthenticate arrive here as ordinary requests of an
-admitted client: only a SaslHandshake that starts a re-authentication succeeds. Source: KIP-511, Kafka's
-`ApiVersionsRequest`, `ApiVersionManager`; KIP-700, KIP-919, `KafkaApis.handleDescribeCluster`;
-`ClientQuotasImage.describe` (order and texts of errors); `KafkaApis.handleSaslHandshakeRequest`,
-`handleSaslAuthenticateRequest`; `AclApis`.
+admitted client: only a SaslHandshake that starts a re-authentication succeeds.
+
+Source: KIP-511, Kafka's `ApiVersionsRequest`, `ApiVersionManager`; KIP-700, KIP-919,
+`KafkaApis.handleDescribeCluster`; `ClientQuotasImage.describe` (order and texts of errors);
+`KafkaApis.handleSaslHandshakeRequest`, `handleSaslAuthenticateRequest`; `AclApis`.
 """
 
 import re

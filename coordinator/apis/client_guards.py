@@ -2,6 +2,7 @@
 InitProducerId, AddPartitionsToTxn, OffsetFetch, FindCoordinator, DescribeCluster.
 
 A denied topic is removed from the request before it is looked up. A topic with an unknown id has no name to deny.
+
 Source: Kafka's `KafkaApis.handleProduceRequest`, `handleFetchRequest`, `handleInitProducerIdRequest`,
 `handleAddPartitionsToTxnRequest`, `handleOffsetFetchRequest`, `fetchAllOffsetsForGroup`, `fetchOffsetsForGroup`,
 `handleFindCoordinatorRequest`, `handleDescribeCluster`.

@@ -2,8 +2,9 @@
 
 As in Kafka, the first request for a transaction coordinator creates the topic of transactions. Kafka answers
 COORDINATOR_NOT_AVAILABLE until it exists, and clients retry; here the response waits until it exists. The topic of
-groups exists from the start, and lists of topics omit it until a client requests a coordinator. Source: Kafka's
-`KafkaApis.getCoordinator`.
+groups exists from the start, and lists of topics omit it until a client requests a coordinator.
+
+Source: Kafka's `KafkaApis.getCoordinator`.
 """
 
 from collections.abc import Callable

@@ -2,8 +2,10 @@
 
 Requests about several groups are split by partition, and their responses are combined in the order of the request.
 One group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat. Several: ListGroups, DescribeGroups,
-DeleteGroups, ConsumerGroupDescribe. Source: Kafka's `KafkaApis`, `GroupCoordinatorService.listGroups`,
-`describeGroups`, `deleteGroups`, `consumerGroupHeartbeat`, `consumerGroupDescribe`.
+DeleteGroups, ConsumerGroupDescribe.
+
+Source: Kafka's `KafkaApis`, `GroupCoordinatorService.listGroups`, `describeGroups`, `deleteGroups`,
+`consumerGroupHeartbeat`, `consumerGroupDescribe`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,8 +4,9 @@ The handlers resolve topics, because groups look up offsets by name. A partition
 group; its error appears at its place in the request. The topics of a large request are resolved in steps, and its
 response is combined in steps. Existing partitions reach the group together, so that a commit of any size is one
 batch of the log. OffsetFetch covers one group up to v7, several groups from v8, and topic ids from v10. Each form
-reaches the groups as the batch form with names, one group at a time. Source: Kafka's
-`KafkaApis.handleOffsetCommitRequest`, `handleOffsetFetchRequest`, `handleOffsetDeleteRequest`.
+reaches the groups as the batch form with names, one group at a time.
+
+Source: Kafka's `KafkaApis.handleOffsetCommitRequest`, `handleOffsetFetchRequest`, `handleOffsetDeleteRequest`.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence

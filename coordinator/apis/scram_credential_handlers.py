@@ -1,7 +1,8 @@
 """DescribeUserScramCredentials and AlterUserScramCredentials (KIP-554): the SCRAM credentials of users.
 
-A change is durable before it is answered, and affects the next authentication. Source: Kafka's
-`ScramControlManager` and `ScramImage`, for the order of errors and their texts.
+A change is durable before it is answered, and affects the next authentication.
+
+Source: Kafka's `ScramControlManager` and `ScramImage`, for the order of errors and their texts.
 """
 
 import asyncio

@@ -2,15 +2,15 @@
 DescribeTopicPartitions, CreateTopics, CreatePartitions, DeleteTopics, DescribeConfigs, AlterConfigs,
 IncrementalAlterConfigs.
 
-Metadata and DescribeTopicPartitions need DESCRIBE on each topic. Denied topics follow the others, and are
-left out of a response about all topics. Metadata needs CREATE on the cluster or on the topic to create it;
-topics that may be described but not created come first among the denied ones, and a response about all topics
-logs no decision. DescribeTopicPartitions always returns the authorized operations.
-In CreateTopics, CreatePartitions and DeleteTopics an invalid request is reported before a missing right; the
-handler reports it. Config APIs need a right on the topic or the group, or on the cluster for any other
-resource.
-Source: Kafka's `KafkaApis.handleTopicMetadataRequest`, `DescribeTopicPartitionsRequestHandler`,
-`ControllerApis`, `ControllerApis.authorizeAlterResource`, `ConfigHelper`, `ConfigAdminManager`.
+Metadata and DescribeTopicPartitions need DESCRIBE on each topic. Denied topics follow the others, and are left out
+of a response about all topics. Metadata needs CREATE on the cluster or on the topic to create it; topics that may
+be described but not created come first among the denied ones, and a response about all topics logs no decision.
+DescribeTopicPartitions always returns the authorized operations. In CreateTopics, CreatePartitions and DeleteTopics
+an invalid request is reported before a missing right; the handler reports it. Config APIs need a right on the topic
+or the group, or on the cluster for any other resource.
+
+Source: Kafka's `KafkaApis.handleTopicMetadataRequest`, `DescribeTopicPartitionsRequestHandler`, `ControllerApis`,
+`ControllerApis.authorizeAlterResource`, `ConfigHelper`, `ConfigAdminManager`.
 """
 
 from collections import Counter

@@ -1,6 +1,7 @@
 """Handlers of transaction APIs: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn and EndTxn of producers,
-DescribeTransactions and ListTransactions of admin clients, WriteTxnMarkers of brokers and of
-`kafka-transactions.sh abort`.
+DescribeTransactions and ListTransactions of admin clients, WriteTxnMarkers of brokers and of `kafka-transactions.sh
+abort`.
+
 Source: Kafka's `KafkaApis.handleInitProducerIdRequest`, `handleAddPartitionsToTransactionRequest`,
 `handleAddOffsetsToTxnRequest`, `handleEndTxnRequest`, `handleDescribeTransactionsRequest`,
 `handleListTransactionsRequest`, `handleWriteTxnMarkersRequest`; KIP-664, KIP-994, KIP-1152.

@@ -3,12 +3,13 @@ the coordinator when all of them have it. A partition of a topic gets a control 
 `__consumer_offsets` a request. The callback of a marker runs once, when the marker is as durable as the
 records that it ends.
 
-A marker that cannot be written is retried after a pause, as long as its partition exists: a decided
-transaction must end. A deleted partition needs no marker. A partition that knows a newer epoch of the
-producer or of the coordinator fences the transaction, which is then not ended there.
-Thousands of transactions may end together, each in many partitions. Markers are written a few of one transaction
-at a time, for a slice in the next iteration of the loop; the rest then waits in the run queue. This is a
-`QueuedWorker` and no coroutine: it belongs to no request and never waits in the middle of its work.
+A marker that cannot be written is retried after a pause, as long as its partition exists: a decided transaction
+must end. A deleted partition needs no marker. A partition that knows a newer epoch of the producer or of the
+coordinator fences the transaction, which is then not ended there. Thousands of transactions may end together, each
+in many partitions. Markers are written a few of one transaction at a time, for a slice in the next iteration of the
+loop; the rest then waits in the run queue. This is a `QueuedWorker` and no coroutine: it belongs to no request and
+never waits in the middle of its work.
+
 Source: Kafka's `TransactionMarkerChannelManager`, `TransactionMarkerRequestCompletionHandler`,
 `KafkaApis.handleWriteTxnMarkersRequest`, `GroupCoordinatorService.completeTransaction`.
 """

@@ -1,6 +1,7 @@
 """TxnOffsetCommit: offsets that count once the transaction is committed.
 
 Topics are resolved here. Then the coordinator of the transaction verifies it, then the group commits.
+
 Source: Kafka's `KafkaApis.handleTxnOffsetCommitRequest`, `GroupCoordinatorService.commitTransactionalOffsets`;
 KIP-447, KIP-890.
 """

@@ -3,8 +3,9 @@
 Such a record takes effect when its transaction is committed, and never when it is aborted. A later write to the
 same key wins: a record outside of transactions, or one of another transaction that was committed first. A tombstone
 removes the pending records of its key. Kafka compares the offsets of the records in the log. This module compares
-their order of arrival instead, which is the order of the log, live as on load. Source: KIP-98, Kafka's
-`OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
+their order of arrival instead, which is the order of the log, live as on load.
+
+Source: KIP-98, Kafka's `OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
 """
 
 from collections.abc import Collection, Hashable, Iterator

@@ -105,7 +105,9 @@ class ConsumerGroupConfig(Struct, frozen=True, kw_only=True):
 
     def resolve_times(self, overrides: Mapping[str, str]) -> ConsumerGroupTimes:
         """Return the times of a group with its own configs, given by name as decimal text. A value outside the
-        broker's bounds becomes the nearest bound. Source: `GroupConfig.evaluate`.
+        broker's bounds becomes the nearest bound.
+
+        Source: `GroupConfig.evaluate`.
         """
 
         def resolve(name: str, default_ms: int, min_ms: int, max_ms: int) -> int:

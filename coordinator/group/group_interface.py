@@ -1,5 +1,7 @@
 """The interface that groups of every type implement. Each type of group has its own package with its own requests.
-Commits, expiration, admin requests and the clock of a group use only this interface. Source: Kafka's `Group`.
+Commits, expiration, admin requests and the clock of a group use only this interface.
+
+Source: Kafka's `Group`.
 """
 
 from abc import ABC, abstractmethod

@@ -1,5 +1,6 @@
-"""The types of groups, and the states of groups of any type by their names. Source: Kafka's
-`Group.GroupType`.
+"""The types of groups, and the states of groups of any type by their names.
+
+Source: Kafka's `Group.GroupType`.
 """
 
 from enum import StrEnum

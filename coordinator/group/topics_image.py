@@ -1,8 +1,10 @@
 """The image of the topics that groups may consume, and hashes of topics.
 
 An image is created once for each change and shared by all shards. When the hash of a group's subscribed topics
-changes, its assignment is computed again. Source: Kafka's CoordinatorMetadataImage; KIP-1101,
-`Utils.computeTopicHash`, `computeGroupHash`. The hash is 64-bit XXH3 as a signed number.
+changes, its assignment is computed again.
+
+Source: Kafka's CoordinatorMetadataImage; KIP-1101, `Utils.computeTopicHash`, `computeGroupHash`. The hash is 64-bit
+XXH3 as a signed number.
 """
 
 from collections.abc import Callable, Iterable, Mapping

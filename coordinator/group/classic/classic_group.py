@@ -1,8 +1,10 @@
 """A classic group: its members, its generation and its deadlines.
 
-Counters give the number of members that await their join, and the protocols that all members support, in
-constant time. Methods keep the group consistent; the handlers decide when something happens. Members iterate in
-the order in which they joined. Source: Kafka's `ClassicGroup`.
+Counters give the number of members that await their join, and the protocols that all members support, in constant
+time. Methods keep the group consistent; the handlers decide when something happens. Members iterate in the order in
+which they joined.
+
+Source: Kafka's `ClassicGroup`.
 """
 
 from collections import Counter

@@ -1,4 +1,5 @@
 """JoinGroup to a classic group: validation, member ids, static members, and which join starts a rebalance.
+
 Source: Kafka's GroupMetadataManager.classicGroupJoin.
 """
 

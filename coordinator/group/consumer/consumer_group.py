@@ -202,8 +202,9 @@ class ConsumerGroup(Group):
         """Validate the sender of a commit, and its epoch for each partition.
 
         A member commits in its epoch, or in an older one for partitions that it has owned since then. A consumer
-        without group management commits with epoch -1, while the group is empty. Source: Kafka's ConsumerGroup,
-        validateOffsetCommit.
+        without group management commits with epoch -1, while the group is empty.
+
+        Source: Kafka's ConsumerGroup, validateOffsetCommit.
         """
         epoch = request.generation_id_or_member_epoch
         if self.is_dead:

@@ -2,7 +2,9 @@
 
 No request waits for other members. A member that must revoke partitions keeps its epoch until it acknowledges the
 revocation. A member whose new partitions still have another owner gets the others, and its later heartbeats try
-again. Source: Kafka's `CurrentAssignmentBuilder`.
+again.
+
+Source: Kafka's `CurrentAssignmentBuilder`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

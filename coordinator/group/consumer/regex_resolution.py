@@ -1,7 +1,9 @@
 """Regular expressions of members: syntax check in the heartbeat, matching against topics in background work.
 
-The result of the work comes back as an operation. Only a heartbeat checks whether matching is due. Source: Kafka's
-GroupMetadataManager, maybeUpdateRegularExpressions and handleRegularExpressionsResult, and `TopicRegexResolver`.
+The result of the work comes back as an operation. Only a heartbeat checks whether matching is due.
+
+Source: Kafka's GroupMetadataManager, maybeUpdateRegularExpressions and handleRegularExpressionsResult, and
+`TopicRegexResolver`.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -41,9 +43,9 @@ its own and so resolves again.
 class RegexWork(NamedTuple):
     """The work of matching a group's expressions against all topics of an image.
 
-    `timestamp_ms` is the wall time at the start of the work. The matches must fit into `most_bytes` of the log. `asked_by` is
-    the member with the new expression, None for a refresh. `may_describe` returns whether the sender of the request
-    may describe a topic; others are left out. None: all topics are visible.
+    `timestamp_ms` is the wall time at the start of the work. The matches must fit into `most_bytes` of the log.
+    `asked_by` is the member with the new expression, None for a refresh. `may_describe` returns whether the sender
+    of the request may describe a topic; others are left out. None: all topics are visible.
     """
 
     group_id: str

@@ -2,8 +2,9 @@
 
 Java's hash maps have no declared order, but a deterministic one: it follows from the hashes of the keys, the size
 of the table, and the order of insertion. Kafka's assignors iterate over them, so equal assignments need equal
-orders. Sources: `java.util.HashMap` and `HashSet`, Kafka's `org.apache.kafka.timeline.TimelineHashMap`,
-`Uuid.hashCode`.
+orders.
+
+Sources: `java.util.HashMap` and `HashSet`, Kafka's `org.apache.kafka.timeline.TimelineHashMap`, `Uuid.hashCode`.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator

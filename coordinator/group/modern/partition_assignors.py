@@ -1,5 +1,6 @@
-"""The broker's assignors: range and uniform. Source: Kafka's ConsumerGroupPartitionAssignor, RangeAssignor,
-UniformAssignor.
+"""The broker's assignors: range and uniform.
+
+Source: Kafka's ConsumerGroupPartitionAssignor, RangeAssignor, UniformAssignor.
 """
 
 from collections import deque
@@ -157,8 +158,9 @@ def assign_uniformly(group: GroupSpec) -> Assignment:
 
 class MutableAssignment:
     """The partitions of a member under assignment. Before the first change it is the old target, which is then
-    copied, as in Kafka. Source: Kafka's `AssignorHelpers.deepCopyAssignment`; an `Assignment` that was read from a
-    record.
+    copied, as in Kafka.
+
+    Source: Kafka's `AssignorHelpers.deepCopyAssignment`; an `Assignment` that was read from a record.
     """
 
     __slots__ = ("_changed", "_old", "_order")

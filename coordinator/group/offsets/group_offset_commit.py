@@ -1,5 +1,6 @@
-"""OffsetCommit and TxnOffsetCommit in a group, and the end of a transaction. Source: Kafka's
-OffsetMetadataManager.
+"""OffsetCommit and TxnOffsetCommit in a group, and the end of a transaction.
+
+Source: Kafka's OffsetMetadataManager.
 """
 
 from collections.abc import Callable, Iterable
