@@ -110,7 +110,7 @@ class GuardedHandler:
         return self._tasks.run(finish(response, budget), context.defer, budget)
 
     def _finish_deferred(self, finish: FinishResponse, context: RequestContext) -> RequestContext:
-        """Return the context for the handler. A response that comes later is finished in steps."""
+        """Return the context for the handler. A deferred response is finished in steps."""
 
         def finish_response(reply: Reply, response: object) -> object:
             budget = self._tasks.create_budget()

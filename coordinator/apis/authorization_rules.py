@@ -38,7 +38,7 @@ DENIED: Final = {
 _UNKNOWN_TOPIC_ERRORS: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 ELEMENTS_PER_STEP = 16
-"""How many elements a guard checks between two checkpoints."""
+"""The elements that a guard checks between two checkpoints."""
 
 FinishResponse = Callable[[Any, Budget], Coroutine[Any, Any, Any]]
 """Takes the response of the handler and a budget. Returns the response for the client."""
@@ -206,7 +206,7 @@ def allows_few(
 ) -> bool:
     """Return whether a request has so few elements that one step checks them, and the client has all rights.
 
-    Most requests are of this kind. They cost no coroutine. In: as for `partition_by_authorized`.
+    Most requests are of this kind. They cost no coroutine. The arguments are those of `partition_by_authorized`.
     """
     if len(elements) > ELEMENTS_PER_STEP:
         return False
@@ -219,7 +219,9 @@ async def list_allowed(
     find_name: Callable[[Element], Any],
     budget: Budget,
 ) -> list[Element]:
-    """Return the entries of a response that the client may see, in steps. In: as for `partition_by_authorized`."""
+    """Return the entries of a response that the client may see, in steps. The arguments are those of
+    `partition_by_authorized`.
+    """
     if len(entries) <= ELEMENTS_PER_STEP:
         return [entry for entry in entries if allows(find_name(entry))]
     allowed: list[Element] = []
@@ -239,7 +241,7 @@ def allows_known_topic(helper: AuthHelper, operation: AclOperation, name: str | 
 
 
 KeyOf = Callable[[Any], Hashable]
-"""Returns what tells a topic of a request, or its entry in the response, from others: its name or its id."""
+"""Returns the name or id that identifies a topic of a request, or its entry in the response."""
 ArrangeEntries = Callable[[list[Any], SplitElements, KeyOf, Budget], Coroutine[Any, Any, list[Any]]]
 """Takes the entries of the handler's response, the split request, and the key of an element. Returns all entries in
 the order of Kafka's response."""
@@ -368,7 +370,7 @@ class PerElement(Struct, frozen=True):
     has_message: bool = False
     """Whether the error has Kafka's message."""
     handles_empty: bool = False
-    """Whether the handler gets a request of which no element is left."""
+    """Whether the handler gets a request without remaining elements."""
     show: ShowEntry | None = None
     show_if: str = ""
     """The field of the request that must be true for it; empty: it applies always."""
@@ -439,7 +441,9 @@ class PerElement(Struct, frozen=True):
         response: Any,
         budget: Budget,
     ) -> Any:
-        """Add the refused elements to the response of the handler. In: the request and the helper for `show`."""
+        """Add the refused elements to the response of the handler. `shown_for` has the request and the helper for
+        `show`.
+        """
         entries = getattr(response, array)
         if shown_for is not None:
             entries = await self._show_entries(entries, *shown_for, budget)

@@ -222,9 +222,9 @@ class _GroupSplit(NamedTuple):
 
     @property
     def may_change_response(self) -> bool:
-        """Return whether the guard has topics to add, to omit or to move in the response.
+        """Return whether the guard adds, omits or moves topics in the response.
 
-        A handler looks up many topic ids in steps. A topic that is deleted meanwhile has to follow the others.
+        A handler looks up many topic ids in steps. A topic that is deleted meanwhile must follow the others.
         """
         if self.topics is None or self.topics.refused:
             return True

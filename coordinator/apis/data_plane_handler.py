@@ -160,7 +160,7 @@ class DataPlaneHandler:
         self._schedule_expiry()
 
     def complete_fetches(self, completions: Completions) -> None:
-        """Answer delayed fetches."""
+        """Answer the delayed fetches of `completions`."""
         for waiter, response in completions:
             reply = self._delayed_fetches.pop(waiter, None)
             if reply is None:

@@ -1,8 +1,9 @@
 """Handlers of group APIs: each request goes to the partition of its group.
 
 Requests about several groups are split by partition, and their responses are combined in the order of the request.
-One group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat. Several: ListGroups, DescribeGroups,
-DeleteGroups, ConsumerGroupDescribe.
+
+- One group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat.
+- Several groups: ListGroups, DescribeGroups, DeleteGroups, ConsumerGroupDescribe.
 
 Source: Kafka's `KafkaApis`, `GroupCoordinatorService.listGroups`, `describeGroups`, `deleteGroups`,
 `consumerGroupHeartbeat`, `consumerGroupDescribe`.

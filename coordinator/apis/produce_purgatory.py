@@ -219,7 +219,7 @@ class ProducePurgatory:
 
 
 def _is_abandoned(log: PartitionLog) -> bool:
-    """Return whether replication of a log has ended, possibly before its end."""
+    """Return whether the replication of a log has stopped, possibly before its last records."""
     return log.durability.replication_queue is not None and not log.is_open and not log.is_deleted
 
 

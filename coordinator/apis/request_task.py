@@ -1,15 +1,16 @@
-"""Requests whose handlers are coroutines, and what those wait for.
+"""Requests whose handlers are coroutines, and the objects that they wait for.
 
-Most requests take microseconds. So `RequestTasks.run` steps a coroutine at once, up to its first suspension. One
-that ends there costs neither a reply, nor a future, nor a task of asyncio: its result is the result of the handler.
-For one that suspends, the reply is deferred and a `_RequestTask` continues it:
+Most requests take microseconds. So `RequestTasks.run` steps a coroutine at once, up to its first suspension. A
+coroutine that ends there costs neither a reply, nor a future, nor a task of asyncio: its result is the result of
+the handler. If it suspends, the reply is deferred and a `_RequestTask` continues it:
 
 - at a checkpoint of its budget, when other work has had its turn;
 - at a future (the result of a thread, a lock, another broker), when that is done;
-- at responses of parts (`PartResponses`), within the call that brings the last of them.
+- at responses of parts (`PartResponses`), within the call that delivers the last of them.
 
 During a wait for parts, or for an `UnblockingFuture`, the connection is free to process further requests: the rest
-of the work is in other hands, mostly the disk's. During other waits it is not, as in Kafka.
+of the work does not need it, and mostly waits for the disk. During other waits the connection is blocked, as in
+Kafka.
 
 `asyncio.Task` would do the same with one more iteration of the event loop for each request, and Python 3.11 cannot
 run its first step at once. The price of this driver: `asyncio.current_task()` is None in such a coroutine, so it
@@ -54,7 +55,7 @@ class AwaitedByRequest(Protocol):
         """Call a function when the wait is over."""
 
     def remove_done_callback(self, on_done: Callable[[Any], object], /) -> object:
-        """Do not call a function that was to be called."""
+        """Remove a callback."""
 
 
 class UnblockingFuture(Generic[T]):
@@ -77,7 +78,7 @@ class UnblockingFuture(Generic[T]):
         self._future.add_done_callback(self._complete)
 
     def remove_done_callback(self, _: Callable[["UnblockingFuture[T]"], object]) -> None:
-        """Do not call the function that was to be called."""
+        """Remove the callback of the wait."""
         self._on_done = None
 
     def _complete(self, _: "asyncio.Future[T]") -> None:
@@ -86,8 +87,9 @@ class UnblockingFuture(Generic[T]):
 
 
 SendPart = Callable[[DeferReply], object | DeferredResponse]
-"""Sends one part to its partition. Takes what opens the reply of the part, and returns the response, or a
-`DeferredResponse` when the reply gets it later."""
+"""Sends one part to its partition. Takes a function that opens the reply of the part, and returns the response, or
+a `DeferredResponse` when the reply gets it later.
+"""
 
 
 class PartResponses:
@@ -142,7 +144,7 @@ class PartResponses:
         return reply
 
     def add_response(self, number: int, response: object) -> None:
-        """Add the response of a part that came later. Nothing happens when the request has ended."""
+        """Add the response of a part that came later. Ignored if the request has ended."""
         if self._open_parts.pop(number, None) is not None:
             self._responses[number] = response
             if not self._open_parts:
@@ -166,7 +168,7 @@ class PartResponses:
         self._on_complete = on_done
 
     def remove_done_callback(self, on_done: Callable[["PartResponses"], object]) -> None:
-        """Do not call the function that was to be called."""
+        """Remove the callback of the wait."""
         if self._on_complete == on_done:
             self._on_complete = None
 
@@ -249,17 +251,17 @@ class RequestTasks:
     def run(
         self, work: RequestWork, defer: DeferReply, budget: TimeBudget, finish: FinishRequest | None = None
     ) -> object:
-        """Run the coroutine of a request, as far as it comes without a suspension.
+        """Run the coroutine of a request up to its first suspension.
 
         Args:
-            work: a coroutine that has not begun. It waits only for what `AwaitedByRequest` names.
+            work: a coroutine that has not started. It waits only for objects of `AwaitedByRequest`.
             defer: opens the reply if the coroutine suspends.
             budget: the budget that the coroutine has.
-            finish: makes the response of the coroutine's result; None: the result is the response. It is not called
-                after the client has disconnected.
+            finish: turns the coroutine's result into the response; None: the result is the response. It is not
+                called after the client has disconnected.
 
         Returns:
-            what a handler returns.
+            The result of a handler.
         """
         try:
             awaited = work.send(None)
@@ -373,7 +375,7 @@ class _RequestTask:
 
 
 def _ignore_end() -> None:
-    """Stands in for what the connection does at the end of the work, if anything."""
+    """Do nothing at the end of the work: the default until the connection sets its own callback."""
 
 
 _MAX_ON_LOOP: Final = 500

@@ -378,7 +378,9 @@ async def guard_incremental_alter_configs(
 async def _guard_alteration(
     request: Any, helper: AuthHelper, budget: Budget, *, always_passed_type: int | None = None
 ) -> GuardResult:
-    """Check ALTER_CONFIGS on each resource but for those of one type. Each keeps its place in the response."""
+    """Check ALTER_CONFIGS on each resource, except those of type `always_passed_type`. Each keeps its place in the
+    response.
+    """
 
     def allows(resource: Any) -> bool:
         is_passed = resource.resource_type == always_passed_type

@@ -1,14 +1,16 @@
-"""Transaction markers: writes the end of a transaction to every partition that it wrote to, and reports to
-the coordinator when all of them have it. A partition of a topic gets a control batch, a partition of
-`__consumer_offsets` a request. The callback of a marker runs once, when the marker is as durable as the
-records that it ends.
+"""Transaction markers: the end of a transaction, written to every partition of the transaction.
+
+The coordinator gets a report when all partitions have their marker. A partition of a topic gets a control batch, a
+partition of `__consumer_offsets` a request. The callback of a marker runs once, when the marker is as durable as
+the records that it ends.
 
 A marker that cannot be written is retried after a pause, as long as its partition exists: a decided transaction
 must end. A deleted partition needs no marker. A partition that knows a newer epoch of the producer or of the
-coordinator fences the transaction, which is then not ended there. Thousands of transactions may end together, each
-in many partitions. Markers are written a few of one transaction at a time, for a slice in the next iteration of the
-loop; the rest then waits in the run queue. This is a `QueuedWorker` and no coroutine: it belongs to no request and
-never waits in the middle of its work.
+coordinator fences the transaction, which is then not ended there.
+
+Thousands of transactions may end together, each in many partitions. Markers are written a few of one transaction at
+a time, for a slice in the next iteration of the loop; the rest then waits in the run queue. The manager is a
+`QueuedWorker` instead of a coroutine: it belongs to no request and never waits in the middle of its work.
 
 Source: Kafka's `TransactionMarkerChannelManager`, `TransactionMarkerRequestCompletionHandler`,
 `KafkaApis.handleWriteTxnMarkersRequest`, `GroupCoordinatorService.completeTransaction`.
@@ -72,7 +74,7 @@ class TransactionMarkerWriter(Protocol):
     def write_marker(
         self, partition: TopicPartition, end: TransactionEnd, on_written: OnMarkerWritten
     ) -> None:
-        """Write one marker."""
+        """Write one marker to a partition."""
 
 
 class LocalMarkerWriter:
@@ -101,7 +103,7 @@ class LocalMarkerWriter:
     def write_marker(
         self, partition: TopicPartition, end: TransactionEnd, on_written: OnMarkerWritten
     ) -> None:
-        """Write one marker."""
+        """Write one marker to a partition."""
         if partition.topic == CONSUMER_OFFSETS:
             self._write_to_groups(partition.partition, end, on_written)
         else:

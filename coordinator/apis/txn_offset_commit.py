@@ -1,6 +1,6 @@
-"""TxnOffsetCommit: offsets that count once the transaction is committed.
+"""TxnOffsetCommit: offsets that take effect when the transaction is committed.
 
-Topics are resolved here. Then the coordinator of the transaction verifies it, then the group commits.
+The handler resolves topics. Then the transaction coordinator verifies the transaction, and the group commits.
 
 Source: Kafka's `KafkaApis.handleTxnOffsetCommitRequest`, `GroupCoordinatorService.commitTransactionalOffsets`;
 KIP-447, KIP-890.

@@ -1,3 +1,3 @@
-"""What all packages of the coordinator use: the contract of pure machines, the process clock, the daemon's log,
-texts for people, and types and names that several packages share.
+"""Shared parts of the coordinator: the contract of pure machines, the process clock, the daemon's log, texts for
+people, and shared types and names.
 """

@@ -36,7 +36,7 @@ class AsyncFiles:
         return await self.run_in_executor(self.files.listdir, path)
 
     async def unlink(self, path: str) -> None:
-        """Remove a file."""
+        """Remove a file from its directory."""
         await self.run_in_executor(self.files.unlink, path)
 
     @asynccontextmanager

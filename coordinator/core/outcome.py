@@ -103,7 +103,9 @@ NO_PRODUCER_ID: Final = -1
 
 
 class TransactionOwner(NamedTuple):
-    """The producer whose transaction the records of an outcome belong to: they become a batch of their own."""
+    """The producer of the transaction that the records of an outcome belong to: they become a batch of their
+    own.
+    """
 
     producer_id: int
     producer_epoch: int

@@ -1,12 +1,11 @@
-"""The durable half of a shard: exactly what its log says, with a store for each type of record. `replay` and
-`end_transaction` are its only writers.
+"""The durable half of a shard: a store for each type of record, with exactly the state in the log.
 
-They run on the records that handlers emit and on records that are read from the log. So loading any prefix of
-the log gives the state that the live shard had there.
+`replay` and `end_transaction` are its only writers. They run on the records that handlers emit and on records that
+are read from the log. So loading any prefix of the log gives the state that the live shard had there.
 
-Offsets are committed, or pending until the end of a transaction. Whether a committed offset came from a
-transaction is soft state: a record shows it, its value does not, so it is unknown for loaded offsets until
-the next commit.
+Offsets are committed, or pending until the end of a transaction. Whether a committed offset came from a transaction
+is soft state: the record shows it, but its value does not. So it is unknown for loaded offsets until the next
+commit.
 """
 
 from collections import Counter

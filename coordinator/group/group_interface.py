@@ -159,7 +159,7 @@ class Group(ABC):
 
     @abstractmethod
     def tombstones(self) -> Iterable[Fact]:
-        """Return the tombstones of all its records but those of offsets."""
+        """Return the tombstones of all records of the group, except those of offsets."""
 
     @abstractmethod
     def retire(self, builder: OutcomeBuilder) -> None:

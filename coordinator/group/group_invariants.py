@@ -125,7 +125,7 @@ def _check_recorded(group: ClassicGroup, durable: DurableGroups) -> None:
 
 
 def check_consumer_group(group: ConsumerGroup, durable: DurableGroups, waiters: set[int]) -> None:
-    """Check a consumer group. Its parked requests are those of the shard that wait for a target."""
+    """Check a consumer group. Its parked requests are in the shard and wait for a target."""
     if group.is_dead:
         return
     name, recorded = group.group_id, group.durable

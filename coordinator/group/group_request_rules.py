@@ -139,7 +139,7 @@ GROUP_REQUEST_RULES: Final[Mapping[type[object], GroupRequestRule]] = {
     ),
     SyncGroupRequest: GroupRequestRule(
         check=lambda request, version, _: check_sync(request, version),
-        # Clients before Kafka 2.4 expect no error here but REBALANCE_IN_PROGRESS.
+        # Treated as a rebalance: clients before Kafka 2.4 expect no other error here.
         loading_error=ErrorCode.REBALANCE_IN_PROGRESS,
         event=SyncRefused,
         operation="sync-group",
@@ -200,7 +200,7 @@ def is_read_only(request: object) -> bool:
 
 
 def find_loading_error(request: object) -> ErrorCode:
-    """Return the error for a request whose partition is loading."""
+    """Return the error of a request to a loading partition."""
     return GROUP_REQUEST_RULES[type(request)].loading_error
 
 

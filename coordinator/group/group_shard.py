@@ -1,13 +1,13 @@
 """The groups of one `__consumer_offsets` partition: the interface of the core.
 
-A shard has two halves. The durable half (`durable_groups.py`) is what the log says; only `replay` writes it,
-for records that handlers emit and for records that are read from the log. The soft half (`shard_groups.py`:
-members, parked requests, deadlines) is written by the handlers. After a restart `on_loaded` creates it from
-the durable half; what was not written, such as a rebalance in progress, is lost, as in Kafka.
+A shard has two halves. The durable half (`durable_groups.py`) equals the log; only `replay` writes it, for records
+that handlers emit and for records that are read from the log. The handlers write the soft half (`shard_groups.py`:
+members, parked requests, deadlines). After a restart `on_loaded` creates it from the durable half. Unwritten state,
+such as a rebalance in progress, is lost, as in Kafka.
 
-`handle` finds the handler by the class of a request. JoinGroup, SyncGroup, Heartbeat and LeaveGroup go to a
-classic or a consumer group by the type of the group that exists. A request that waited for a target
-assignment is resumed when the assignment is there.
+`handle` finds the handler by the class of a request. JoinGroup, SyncGroup, Heartbeat and LeaveGroup go to a classic
+or a consumer group by the type of the group that exists. A request that waited for a target assignment is resumed
+when the assignment is computed.
 """
 
 from collections import Counter
@@ -321,7 +321,8 @@ class GroupShard:
 
     def unload(self) -> list[tuple[int, object]]:
         """Unload all groups and return the responses to parked requests, NOT_COORDINATOR. The shard must not be
-        used any more."""
+        used afterwards.
+        """
         builder = OutcomeBuilder(Now(0, 0), self._groups.durable.replay)
         for group in self._groups.by_id.values():
             group.unload(builder)

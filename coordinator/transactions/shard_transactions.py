@@ -1,4 +1,4 @@
-"""The transactional ids of one shard: their soft state, periodic sweeps, requests for producer ids,
+"""The transactional ids of one shard: their soft state, periodic sweeps, requests for producer ids, and
 invariants.
 """
 

@@ -1,34 +1,34 @@
 """One transactional id: its durable state, its soft state, and immutable views of both.
 
-**Apply at once, answer when durable.** Kafka's coordinator appends a record first and changes its memory when
-the append is acknowledged. In between, the transactional id has a *pending state*, and almost every request
-about it gets CONCURRENT_TRANSACTIONS (51). Here a record is applied when it is created. Responses that depend
-on it are sent once the log is durable to that point. Of Kafka's pending states this leaves:
+**Apply at once, answer when durable.** Kafka's coordinator appends a record first and changes its memory when the
+append is acknowledged. In between, the transactional id has a *pending state*, and almost every request about it
+gets CONCURRENT_TRANSACTIONS (51). Here a record is applied when it is created. Responses that depend on it are sent
+once the log is durable to that point. Kafka's pending states map to these:
 
-* **Empty, Ongoing** (InitProducerId, AddPartitions): nothing. A request in between is answered as if the
-  append were done, a little later than 51 would arrive and without the retry. Two InitProducerId at once get
-  two epochs, as one after the other, and the later one counts.
-* **PrepareEpochFence** (fencing, by a timeout or by InitProducerId over an open transaction): fencing and
-  aborting are one step, so no request can observe the state. The client of an InitProducerId still gets 51
-  when the abort is durable: the epoch of the fence is not for it, and its retry gets the next one.
-* **CompleteCommit, CompleteAbort**: pending in Kafka from the time when the outcome is settled until every
-  marker is written. That takes time, and this core cannot answer for other brokers: requests get 51 from
-  PrepareCommit or PrepareAbort to the record of the end. In Kafka, too, requests meet the pending state
-  there, not the Prepare* below it, so the checks after that for a pending state are not made: an EndTxn v5 or
-  an AddPartitions gets 51 whatever its producer id and epoch, an older EndTxn after both were checked.
-* **Dead** (expiration): nothing. The tombstone is applied, and the id is unknown.
-* *A failed append* clears Kafka's pending state; for a fence it leaves the failed-fence flag, so that the
-  epoch does not rise again. Here a failed append ends the machine, which is loaded again from the disk: what
-  was not written has not happened, and nothing is to be cleared.
+- **Empty, Ongoing** (InitProducerId, AddPartitions): no pending state. A request in between is answered as if the
+  append were done, a little later than 51 would arrive and without the retry. Two concurrent InitProducerId get two
+  consecutive epochs, and the later one counts.
+- **PrepareEpochFence** (fencing, by a timeout or by InitProducerId over an open transaction): fencing and aborting
+  are one step, so no request can observe the state. The client of an InitProducerId still gets 51 when the abort is
+  durable, because it must not get the epoch of the fence; its retry gets the next one.
+- **CompleteCommit, CompleteAbort**: pending in Kafka from the decision of the outcome until every marker is
+  written. That takes time, and this core cannot answer for other brokers: requests get 51 from PrepareCommit or
+  PrepareAbort to the record of the end. In Kafka, too, requests meet the pending state there, not the Prepare*
+  below it, so Kafka skips the later checks: an EndTxn v5 or an AddPartitions gets 51 with any producer id and
+  epoch, an older EndTxn after the check of both.
+- **Dead** (expiration): no pending state. The tombstone is applied, and the id is unknown.
+- *A failed append* clears Kafka's pending state; for a fence it leaves the failed-fence flag, so that the epoch
+  does not rise again. Here a failed append ends the machine, and the runtime loads it again from the disk.
+  Unwritten changes are lost, so there is nothing to clear.
 
-Kafka takes a producer id while it holds the lock of the transactional id. Here the machine requests one and
-goes on (`shard_transactions.py`). When the id arrives, the request is processed again from the start: it may
-meet another state by then, and is answered as if it had just arrived.
+Kafka allocates a producer id while it holds the lock of the transactional id. Here the machine requests one and
+continues (`shard_transactions.py`). When the id arrives, the request is processed again from the start: it may meet
+another state by then, and is answered as if it had just arrived.
 
-**Order on the disk.** Prepare* is durable before a marker is requested, because messages leave when
-everything before them is durable. Markers are durable before Complete* is written, because their writer
-reports them only then. A crash in between leaves Prepare* in the log, and the load requests all markers
-again. Nothing waits for Complete*: if it is lost, the markers are written once more.
+**Order on the disk.** Prepare* is durable before a marker is requested, because messages leave when everything
+before them is durable. Markers are durable before Complete* is written, because their writer reports them only
+then. A crash in between leaves Prepare* in the log, and the load requests all markers again. No response waits for
+Complete*: if it is lost, the markers are written once more.
 """
 
 from collections.abc import Iterable

@@ -1,15 +1,13 @@
-"""EndTxn, and the way from the settled outcome of a transaction to its end.
+"""EndTxn, and the steps from the decided outcome of a transaction to its end.
 
-Up to v4 epochs stay, and ending a transaction that was not begun is an error. From v5 on (KIP-890) each end
-gives the next transaction another epoch. That distinguishes a repeated request, which has the epoch before,
-from the next end. An abort is always legal, because a producer does not know what its brokers have begun for
-it.
+Up to v4 the epoch stays, and ending a transaction that has not begun is an error. From v5 on (KIP-890) each end
+bumps the epoch. So a repeated request, which has the previous epoch, differs from the next end. An abort is always
+legal, because a producer does not know whether its brokers have begun a transaction for it.
 
-Prepare* is written, then each partition gets its marker, then Complete* is written; `transaction.py` says
-what must be durable first. Without partitions both are written at once. If the epoch rises with the end, the
-markers have the next epoch already, so that later requests of the producer in the old one are refused. If an
-id has no next epoch, its markers have the one that no producer is given, and Complete* has a new id at epoch
-0.
+The coordinator writes Prepare*, then the marker of each partition, then Complete*; `transaction.py` says what must
+be durable first. Without partitions it writes both records at once. If the end bumps the epoch, the markers already
+have the next epoch, so that partitions refuse later requests of the producer in the old one. If a producer id has
+no next epoch, its markers have the epoch that no producer gets, and Complete* has a new id at epoch 0.
 
 Source: KIP-98, KIP-890; Kafka's `TransactionCoordinator.endTransaction`, `endTransactionWithTV1`,
 `TransactionMetadata`, `TransactionMarkerChannelManager`.

@@ -1,14 +1,13 @@
-"""The records of `__transaction_state`: encoding, decoding, batch size, and the durable half of a shard,
-which replays them.
+"""The records of `__transaction_state`: encoding, decoding, batch size, and the durable half of a shard, which
+replays them.
 
-Key and value each begin with their version, an int16. A key of another version is not a transaction's. A
-value of another version is from a later Kafka and is skipped, as in Kafka. A known version with invalid
-content is damage. Kafka refuses a record that is larger than `max.message.bytes` of the topic allows, as that
-of a transaction with very many partitions.
+Key and value each begin with their version, an int16. A key of another version belongs to another kind of record. A
+value of another version is from a later Kafka and is skipped, as in Kafka. A known version with invalid content is
+corrupt. Kafka refuses a record above the topic's `max.message.bytes`, such as that of a transaction with very many
+partitions.
 
-The durable half is exactly what the log says. `replay` is its only writer, for records that handlers emit and
-for records that are read from the log. So loading any prefix of the log gives the state that the live shard
-had there.
+The durable half equals the log. `replay` is its only writer, for records that handlers emit and for records that
+are read from the log. So loading any prefix of the log gives the state that the live shard had there.
 
 Source: Kafka's `TransactionLog`, `TransactionStateManager.appendTransactionToLog`.
 """

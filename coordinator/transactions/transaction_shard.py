@@ -1,14 +1,14 @@
 """The transactions of one `__transaction_state` partition: the interface of the core.
 
-A shard has two halves. The durable half (`transaction_records.py`) is what the log says; only `replay` writes
-it, for records that handlers emit and for records that are read from the log. The soft half
-(`shard_transactions.py`: markers that are not written yet, waiting requests) is written by the handlers.
-After a restart `on_loaded` creates it from the durable half. An ended transaction that may lack markers gets
-all of them again, with the coordinator epoch of this load. An open transaction stays open, and its time
-counts from its begin. Earlier epochs are forgotten, as in Kafka.
+A shard has two halves. The durable half (`transaction_records.py`) equals the log; only `replay` writes it, for
+records that handlers emit and for records that are read from the log. The handlers write the soft half
+(`shard_transactions.py`: unwritten markers, parked requests). After a restart `on_loaded` creates it from the
+durable half. An ended transaction that may lack markers gets all of them again, with the coordinator epoch of this
+load. An open transaction stays open, and its timeout counts from its start. Previous epochs are forgotten, as in
+Kafka.
 
-`handle` finds the handler by the class of a request. `transaction.py` says which responses must wait until a
-record is durable.
+`handle` finds the handler by the class of a request. `transaction.py` says which responses must wait until a record
+is durable.
 
 Source: Kafka's `TransactionStateManager.loadTransactionsForTxnTopicPartition`.
 """

@@ -492,7 +492,7 @@ class ClassicGroup(Group):
             yield GroupTimerKey(GroupTimerKind.REPORT, self.group_id), self.rebalance.report_deadline_ms
 
     def extend_sessions(self, member_ids: Sequence[str], until_ms: int, builder: OutcomeBuilder) -> None:
-        """Keep sessions alive, but not those of members that await an answer: these have no deadline."""
+        """Extend sessions. Members with a parked request are skipped: they have no deadline."""
         for member_id in member_ids:
             member = self.members.get(member_id)
             if (

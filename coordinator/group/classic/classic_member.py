@@ -23,7 +23,7 @@ NOT_PROVIDED: Final = "not provided"
 NO_METADATA: Final = b""
 
 FIRST_REPORT_MS: Final = 10_000
-"""The first report of a rebalance that waits comes after this time, each further one after twice the time."""
+"""The time of the first report of an open rebalance. Each further one comes after twice the time."""
 MAX_REPORT_INTERVAL_MS: Final = 300_000
 
 
@@ -263,7 +263,7 @@ class OpenRebalance:
         self.phase_started_ms = now_ms
 
     def record_join(self, member: ClassicMember, now_ms: int) -> None:
-        """Record that a member came to the join phase."""
+        """Record that a member joined the join phase."""
         self.last_joined = member
         self.last_joined_ms = now_ms
 

@@ -351,7 +351,7 @@ def session_key(group: ConsumerGroup, member_id: str) -> GroupTimerKey:
 
 
 def rebalance_key(group: ConsumerGroup, member_id: str) -> GroupTimerKey:
-    """Return the key of the timer of a member that has to revoke partitions."""
+    """Return the key of the timer of a member that must revoke partitions."""
     return GroupTimerKey(GroupTimerKind.CONSUMER_REBALANCE, group.group_id, member_id)
 
 

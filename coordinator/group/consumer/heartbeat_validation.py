@@ -41,7 +41,7 @@ def truncate_message(message: str) -> str:
 
 
 def build_unknown_member_error(group_id: str, member_id: str) -> GroupApiError:
-    """Build the error for an id of which the group has no member."""
+    """Build the error for an unknown member id."""
     message = f"Member {member_id} is not a member of group {group_id}."
     return GroupApiError(ErrorCode.UNKNOWN_MEMBER_ID, message)
 

@@ -170,8 +170,8 @@ def ordered_partitions(partitions: Collection[int]) -> tuple[int, ...]:
 
 
 class TimelineOrder:
-    """The keys of a TimelineHashMap in its iteration order: the order of the members of a group. A reload of the
-    log creates it anew, in the order of the records.
+    """The keys of a TimelineHashMap in its iteration order, which is the order of a group's members. A reload of
+    the log rebuilds it in the order of the records.
     """
 
     __slots__ = ("_ordered", "_products", "_slots")

@@ -197,8 +197,9 @@ def txn_offset_commit(
 def validate_commit_to_missing_group(
     request: CommitRequest, context: Context, error_since_version: int
 ) -> CommitValidation:
-    """Return whether a commit may create its missing group. From `error_since_version` on, the response has the
-    specific error if it may not.
+    """Return whether a commit may create its missing group.
+
+    The error of a refusal is GROUP_ID_NOT_FOUND from `error_since_version` on, and ILLEGAL_GENERATION before.
     """
     if request.generation_id_or_member_epoch < 0:
         return ACCEPTED
