@@ -95,7 +95,7 @@ def create_metadata_guard(creates_topics: bool) -> CoroutineGuard:
             request.topics, refused = await _split_metadata_topics(
                 request.topics or [], helper, budget, creates=creates
             )
-        # Version 0 cannot name no topic: the handler describes all topics, of which the response has none.
+        # In version 0 an empty list means all topics: the handler describes them, and the response omits them.
         shows_none = bool(refused) and not request.topics
 
         async def finish(response: MetadataResponse, finish_budget: Budget) -> MetadataResponse:

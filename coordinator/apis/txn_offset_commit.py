@@ -129,7 +129,7 @@ class TxnOffsetCommitHandler:
                 if not self._router.serves(partition):
                     return ErrorCode.NONE  # the router refuses the commit
                 if partition.undecorated_machine is not machine:
-                    return ErrorCode.NOT_COORDINATOR  # loaded again, it does not know of the verification
+                    return ErrorCode.NOT_COORDINATOR  # a reload lost the verification
             partition.check_producer(
                 request.producer_id, request.producer_epoch, verification, is_verified=asks_coordinator
             )

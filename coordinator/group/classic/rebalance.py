@@ -1,21 +1,20 @@
 """Rebalances of a classic group: the start, the end of the join phase, and the reports about both.
 
-The **join phase** waits until every known member has sent a JoinGroup, at most for the longest rebalance
-timeout among them. A member that is late is evicted unless it is static: a static member stays until its
-session ends, so that it may restart. If only silent static members are left, no leader exists, and the wait
-begins again.
+The **join phase** waits until every known member has sent a JoinGroup, at most for the longest rebalance timeout of
+the members. At the deadline the group evicts the missing members, except static ones: a static member stays until
+its session ends, so that it may restart. If only silent static members remain, no member can lead, and the wait
+restarts.
 
 A rebalance of an **empty** group is different. Its members start one after another, and each would cause a
-rebalance of its own. So the phase waits `group.initial.rebalance.delay.ms` even when all known members are
-there, and as long again while new members join, in total no longer than the rebalance timeout. The remaining
-time is data of the group (`initial_join`), not a captured computation.
+rebalance of its own. So the phase waits `group.initial.rebalance.delay.ms` even if all known members have joined.
+While new members join, it waits as long again, in total no longer than the rebalance timeout. The remaining time is
+data of the group (`initial_join`), not a captured computation.
 
-At the end of the phase the generation grows by one, the leader is confirmed or replaced, the protocol is
-selected, and all parked JoinGroups are answered. Each member then has the rebalance timeout to send its
-SyncGroup (KAFKA-12890); a late one is removed, and a new rebalance begins.
+At the end of the phase the generation is incremented, the leader is confirmed or replaced, the protocol is
+selected, and all parked JoinGroups are answered. Each member then has the rebalance timeout to send its SyncGroup
+(KAFKA-12890). The group removes a late member and starts a new rebalance.
 
-While a rebalance waits for members it emits events that name them, less and less often, and one with the
-result at its end.
+A waiting rebalance emits events with the awaited members at growing intervals, and one with the result at its end.
 
 Source: Kafka's GroupMetadataManager, prepareRebalance and completeClassicGroupJoin.
 """
@@ -238,7 +237,7 @@ def _add_evicted_event(
 def _remove_youngest_first(
     group: ClassicGroup, members: list[ClassicMember], cause: DepartureCause, builder: OutcomeBuilder
 ) -> None:
-    # From the youngest on, so that the successor of a removed leader is not removed next.
+    # Starts with the youngest, so that the successor of a removed leader is not removed next.
     for member in reversed(members):
         remove_member(group, member, cause, builder)
 

@@ -1,12 +1,11 @@
 """A consumer group: its durable state, and its soft state such as deadlines and work in progress.
 
-A member has two timers: one for its session, one for giving up partitions. A member of the classic protocol
-has two others, for its next JoinGroup and SyncGroup. A heartbeat only moves the deadline of the session. The
-outer timer stays as it is and is set again when it fires too early.
+A member has two timers: one for its session, one for the revocation of partitions. A member of the classic protocol
+has two others, for its next JoinGroup and SyncGroup. A heartbeat moves only the deadline of the session. The timer
+itself stays unchanged and is armed again when it fires too early.
 
 Source: Kafka's `ConsumerGroup`; GroupMetadataManager, scheduleConsumerGroupSessionTimeout,
-scheduleConsumerGroupRebalanceTimeout, scheduleConsumerGroupJoinTimeoutIfAbsent,
-scheduleConsumerGroupSyncTimeout.
+scheduleConsumerGroupRebalanceTimeout, scheduleConsumerGroupJoinTimeoutIfAbsent, scheduleConsumerGroupSyncTimeout.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

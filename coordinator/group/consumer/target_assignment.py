@@ -1,7 +1,7 @@
-"""Target assignments: when one is computed, its input and its result, and requests that wait for it.
+"""Target assignments: their computation, its input and result, and the requests that wait for it.
 
-A small one is computed in the call. For a larger one the call ends in `TargetNotReady`: nothing was written,
-and the same request is processed again from the start when the result is there.
+A small target is computed in the call. For a larger one the call raises `TargetNotReady` and writes nothing. When
+the result arrives, the same request is processed again from the start.
 
 Source: Kafka's GroupMetadataManager, maybeUpdateTargetAssignment, and `TargetAssignmentBuilder`.
 """

@@ -1,14 +1,13 @@
 """Regular expressions over topic names, by RE2 with the syntax of RE2/J 1.8, which Kafka uses.
 
-Import this module where an expression is used: RE2 is large, and few groups have expressions.
+Import this module only to use an expression: RE2 is large, and few groups have expressions.
 
-`translate_pattern` walks the tokens of an expression and replaces the few that RE2/J reads in another way than RE2.
-Otherwise they agree, error by error: both read from the left and stop at the first mistake. RE2 takes time
-that grows with the lengths of expression and name only. Its memory is bounded here, and so is the time for
-one name; RE2/J has no bounds.
+`translate_pattern` walks the tokens of an expression and replaces the few that RE2/J interprets differently.
+Otherwise both engines agree, error by error: both parse from the left and stop at the first mistake. The time of
+RE2 grows only with the lengths of expression and name. This module limits its memory, and the time for one name;
+RE2/J has no limits.
 
-Source: RE2/J 1.8 (`Parser`), Kafka's `TopicRegexResolver`,
-`GroupMetadataManager.maybeUpdateRegularExpressions`.
+Source: RE2/J 1.8 (`Parser`), Kafka's `TopicRegexResolver`, `GroupMetadataManager.maybeUpdateRegularExpressions`.
 """
 
 import re

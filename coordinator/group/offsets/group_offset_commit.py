@@ -285,7 +285,7 @@ def build_offset_records(
         requested += len(topic.partitions)
     group_id = intern(request.group_id) if group is None else group.group_id
     metadata_max = groups.config.offset_metadata_max_bytes
-    # Nearly every commit is too small for the limit, whatever its texts are.
+    # Nearly every commit is far below the limit, whatever its texts contain.
     longest = COMMIT_BYTES_MAX + UTF_8_BYTES_MAX * (len(group_id) + metadata_max)
     may_be_too_large = requested * longest > limit
     # A lower bound refuses a commit that is far too large before its records are built.
