@@ -68,7 +68,7 @@ class DataPlaneHandler:
         self._expiry_ms = 0
 
     def handle(self, request: Any, context: RequestContext, rights: TopicRights = ALL_TOPIC_RIGHTS) -> object:
-        """Answer a request. `rights` are those that the data plane itself must check."""
+        """Answer a request. The data plane itself checks `rights`."""
         waiter = self._next_waiter()
         client = context.client
         machine_context = Context(

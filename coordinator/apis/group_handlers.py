@@ -247,7 +247,7 @@ class GroupAdminHandler:
 
     def _iterate_lists(self, request: ListGroupsRequest, context: RequestContext) -> Iterator[SendPart]:
         for partition in self._router.partitions:
-            # A partition whose load began during the request answers with the error.
+            # A partition may have begun to load during the request: it answers with the error.
             if partition.machine is not None or partition.state is PartitionState.LOADING:
                 yield partial(self._router.ask_partition, partition, request, context)
 

@@ -224,7 +224,7 @@ def _is_abandoned(log: PartitionLog) -> bool:
 
 
 def _find_error(log: PartitionLog) -> ErrorCode:
-    """Return the error for records whose durability is unknown. For a replicated log the next leader knows the
+    """Return the error for records of unknown durability. For a replicated log the next leader knows the
     outcome.
     """
     is_copy = log.durability.replication_queue is not None

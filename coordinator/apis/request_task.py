@@ -1,4 +1,4 @@
-"""Requests whose handlers are coroutines, and the objects that they wait for.
+"""Requests with coroutine handlers, and the objects that the coroutines wait for.
 
 Most requests take microseconds. So `RequestTasks.run` steps a coroutine at once, up to its first suspension. A
 coroutine that ends there costs neither a reply, nor a future, nor a task of asyncio: its result is the result of
@@ -216,7 +216,7 @@ async def gather_parts(parts: Iterable[SendPart], context: RequestContext, budge
 
 
 class RequestTasks:
-    """The requests of one event loop whose coroutines are suspended."""
+    """The suspended requests of one event loop."""
 
     __slots__ = ("_tasks", "arrival", "run_queue")
 
@@ -232,11 +232,11 @@ class RequestTasks:
         self._tasks: set[_RequestTask] = set()
 
     def __len__(self) -> int:
-        """Return the number of unfinished requests, including those whose clients have disconnected."""
+        """Return the number of unfinished requests, including requests of disconnected clients."""
         return len(self._tasks)
 
     def create_budget(self) -> TimeBudget:
-        """Return a budget for one request, whose slice begins now."""
+        """Return a budget for one request, with a slice that begins now."""
         return TimeBudget(self.run_queue)
 
     def create_handler(self, handle: CoroutineHandler) -> Callable[..., object]:

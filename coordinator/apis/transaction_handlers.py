@@ -312,7 +312,7 @@ class TransactionAdminHandler:
 
     def _iterate_lists(self, request: ListTransactions, context: RequestContext) -> Iterator[SendPart]:
         for partition in self._router.partitions:
-            # A partition whose load began during the request answers with the error.
+            # A partition may have begun to load during the request: it answers with the error.
             if partition.machine is not None or partition.state is PartitionState.LOADING:
                 machine_context = self._router.create_machine_context(context)
                 yield partial(self._router.ask_partition, partition, request, machine_context)

@@ -57,7 +57,7 @@ class OpenTransactions(Generic[K, V]):
         return bool(self.by_producer)
 
     def find_producers(self, key: K) -> Collection[int]:
-        """Return the producers whose open transactions have a record of a key."""
+        """Return the producers with a pending record of a key."""
         return self._producers_by_key.get(key, ())
 
     def add_record(self, producer_id: int, key: K, value: V) -> None:

@@ -183,7 +183,7 @@ class OutcomeBuilder(Struct, eq=False):
         self.messages = [*self.messages, message]
 
     def add_work(self, work: Work) -> None:
-        """Start work whose result comes back as a request."""
+        """Start work. Its result comes back as a request."""
         self.work = [*self.work, work]
 
     def build(self) -> Outcome:

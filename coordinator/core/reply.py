@@ -115,7 +115,7 @@ no other request until the reply is complete."""
 
 
 def defer_mapped(defer: DeferReply, transform: TransformResponse, blocks: bool) -> Reply:
-    """Open a reply whose response is transformed. `blocks`: see `DeferReply`."""
+    """Open a reply with a transform of its response. `blocks`: see `DeferReply`."""
     reply = defer(blocks)
     reply.map(transform)
     return reply

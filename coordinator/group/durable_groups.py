@@ -190,7 +190,7 @@ class OffsetStore:
         """Apply the marker that ends a producer's transaction. A producer without offsets here is ignored.
 
         Returns:
-            The offsets that are committed now, and those that lost to newer commits.
+            The offsets that are committed now, and the offsets that lost to newer commits.
         """
         pending = self.pending
         places = list(pending.by_producer.get(producer_id, ())) if len(pending.by_producer) > 1 else ()
@@ -446,7 +446,7 @@ class CommitKinds:
         self._unknown_until_ms: dict[str, int] = {}
         """By group: the wall time before which the kind of its commits is unknown."""
         self.transactional: dict[str, set[tuple[str, int]]] = {}
-        """Partitions whose current offset came from a transaction, by group. Read only."""
+        """Partitions with a current offset from a transaction, by group. Read only."""
         self._mixed: set[str] = set()
 
     def on_group_loaded(self, group_id: str, wall_ms: int) -> None:
@@ -493,7 +493,7 @@ class CommitKinds:
         return group_id in self._mixed
 
     def find_transactional(self, group_id: str) -> Collection[tuple[str, int]]:
-        """Return the partitions of a group whose current offset came from a transaction."""
+        """Return the partitions of a group with a current offset from a transaction."""
         return self.transactional.get(group_id, _NO_PARTITIONS)
 
     def is_plain_commit(self, place: OffsetKey, current: OffsetCommitValue, now_ms: int) -> bool:

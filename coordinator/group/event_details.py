@@ -159,7 +159,7 @@ class MemberIdTooLong(NamedTuple):
 
 
 class RefusedOffset(NamedTuple):
-    """An offset of a refused commit, and the offset committed at that time, None if there was none."""
+    """An offset of a refused commit, and the offset committed at that time, or None."""
 
     topic: str
     partition: int

@@ -94,10 +94,10 @@ class RequestRefused(GroupEvent):
     """A request was answered with an error.
 
     `generation_id` is the generation in the request, None if the request has none. The id of `member` is "" if the
-    sender has none yet. `state` is the state of the group, "" if there is no group or the check ran before the
-    lookup. `detail` is None if there are no details or if MemberFenced reports them. `partitions` counts the
-    refused partitions, None for a request without partitions. `offsets` lists the first of them if the group
-    refused the sender's commit.
+    sender has none yet. `state` is the state of the group, "" without a group or if the check ran before the
+    lookup. `detail` is None without details, or if MemberFenced reports them. `partitions` counts the refused
+    partitions, None for a request without partitions. `offsets` lists the first of them if the group refused the
+    sender's commit.
     """
 
     generation_id: int | None

@@ -121,7 +121,7 @@ class GroupRequestRule(Struct, frozen=True):
     """
     loading_error: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     event: Callable[..., RequestRefused] | None = None
-    """The class of the event of a refusal; None if there is no event."""
+    """The class of the event of a refusal; None for a refusal without an event."""
     operation: str = ""
     """Kafka's name of the request, if a group can fence its sender."""
     find_generation: Callable[[Any], int | None] = lambda _: None

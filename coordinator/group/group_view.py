@@ -54,7 +54,7 @@ class MemberView(Struct, frozen=True, kw_only=True):
 
 
 class PendingMemberView(Struct, frozen=True, kw_only=True):
-    """A client whose member id was assigned `since_ms` ago over `connection_id`; it expires in `left_ms`."""
+    """A client with a pending member id, assigned `since_ms` ago over `connection_id`. It expires in `left_ms`."""
 
     name: MemberName
     since_ms: int

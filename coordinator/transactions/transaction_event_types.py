@@ -190,7 +190,7 @@ class TransactionRequestRefused(ProducerEvent):
 
     `request` is Kafka's name of the request. Producer id and epoch are from the request (-1: none), and `error` is
     the error in the newest version. `state` is the state of the transactional id, "" if it is unknown or the check
-    ran before the lookup. `detail` is None if there are no details.
+    ran before the lookup. `detail` is None without details.
     """
 
     request: str

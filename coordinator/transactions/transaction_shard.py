@@ -127,7 +127,7 @@ class TransactionShard:
         return builder.build()
 
     def fire_timer(self, key: TransactionTimerKey, now: Now) -> Outcome:
-        """Handle a timer whose deadline has passed."""
+        """Handle a timer that fired."""
         builder = OutcomeBuilder(now, self._transactions.durable.replay)
         TIMER_HANDLERS[key.kind](self._transactions, builder)
         return builder.build()

@@ -95,7 +95,7 @@ class ConsumerGroupStore:
             del self.by_group[group.group_id]
 
     def add_group(self, group: DurableConsumerGroup) -> None:
-        """Add a group whose records were replayed by another store. Its id must be new."""
+        """Add a group that another store has replayed. Its id must be new."""
         assert group.group_id not in self.by_group, group.group_id
         self.by_group[group.group_id] = group
         self._update_subscriptions(group, frozenset(), frozenset(group.subscribed_topics()))

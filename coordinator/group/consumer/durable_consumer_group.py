@@ -166,7 +166,7 @@ class DurableConsumerGroup:
         return self.holders.get(topic_id, NO_HOLDERS)
 
     def find_static_member(self, instance_id: str) -> ConsumerMember | None:
-        """Return the static member of an instance id, None if there is none."""
+        """Return the static member of an instance id, None without one."""
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 

@@ -239,7 +239,7 @@ def downgrade_group(
 
     Args:
         trigger: starts a rebalance after the conversion; None: no rebalance.
-        replacement: the member whose arrival causes the conversion.
+        replacement: the arriving member that causes the conversion.
 
     Raises:
         GroupApiError: GROUP_ID_NOT_FOUND, UNKNOWN_SERVER_ERROR; nothing has changed.

@@ -1,8 +1,8 @@
 """The next step of a member towards its target: it first revokes partitions, then gets new ones.
 
 No request waits for other members. A member that must revoke partitions keeps its epoch until it acknowledges the
-revocation. A member whose new partitions still have another owner gets the others, and its later heartbeats try
-again.
+revocation. If some new partitions still have another owner, the member gets the others, and its later heartbeats
+try again.
 
 Source: Kafka's `CurrentAssignmentBuilder`.
 """

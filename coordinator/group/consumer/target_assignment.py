@@ -64,7 +64,7 @@ class TargetNotReady(Exception):
 
 
 class PendingTarget(Struct):
-    """A target whose computation is in progress. The first `parked` request needs it; the others came later."""
+    """A target in computation. The first `parked` request needs it; the others came later."""
 
     work: TargetWork
     parked: list[tuple[Any, Context]]

@@ -432,7 +432,7 @@ def report_mixed_plain_commit(
 def report_mixed_transactional_commit(
     groups: ShardGroups, request: CommitRequest, records: Iterable[Fact], builder: OutcomeBuilder
 ) -> None:
-    """Report a transactional commit of a partition whose offset was committed outside of transactions. `records`
+    """Report a transactional commit of a partition with an offset from outside of transactions. `records`
     are not written yet.
     """
     kinds, offsets = groups.commit_kinds, groups.durable.offsets
