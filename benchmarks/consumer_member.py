@@ -1,4 +1,4 @@
-"""A member of a consumer group (KIP-848) for benchmarks: joins, takes what it is given, gives up what it has to."""
+"""A consumer group member (KIP-848) for benchmarks: it joins, and takes over and revokes partitions as assigned."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,16 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
     "group.consumer.min.heartbeat.interval.ms": str(HEARTBEAT_MS),
 }
-"""Of every server: nobody expires while others are measured, and members are told to come as often as they do."""
+"""For every server: no session expires while another server is measured, and all servers send the same heartbeat
+interval.
+"""
 OPTIONS: Final = tuple(word for name, value in PROPERTIES.items() for word in ("-o", f"{name}={value}"))
-"""The same on groupd's command line."""
+"""The same properties as options of groupd's command line."""
 
 
 @dataclass(slots=True)
 class ConsumerMember:
-    """One member on a connection of its own or a shared one. It reads one topic."""
+    """A member that reads one topic, on its own or a shared connection."""
 
     connection: Connection
     group_id: str
@@ -43,7 +45,7 @@ class ConsumerMember:
     _has_news: bool = False
 
     async def join(self) -> None:
-        """The first heartbeat, with everything in it."""
+        """Send the first heartbeat, with all fields."""
         await self._send(
             ConsumerGroupHeartbeatRequest(
                 group_id=self.group_id,
@@ -56,13 +58,13 @@ class ConsumerMember:
         )
 
     def heartbeat_request(self) -> ConsumerGroupHeartbeatRequest:
-        """A heartbeat that says nothing new."""
+        """Return a heartbeat without changes."""
         return ConsumerGroupHeartbeatRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=self.member_epoch
         )
 
     async def heartbeat(self) -> None:
-        """Wait one interval, then heartbeat; say what is owned where that is not what was said last."""
+        """Wait one interval, then send a heartbeat, with the owned partitions if they have changed."""
         await asyncio.sleep(HEARTBEAT_MS / 1000)
         request = self.heartbeat_request()
         if self._has_news:
@@ -87,8 +89,9 @@ class ConsumerMember:
 
 
 def is_settled(members: Sequence[ConsumerMember], partitions: int) -> bool:
-    """Whether all have reached a target that knows all of them: one epoch, and equal shares of so many partitions,
-    of which there is one for each member at least."""
+    """Return whether the group is stable: all members have the same epoch and equal shares of `partitions`, which
+    are at least as many as the members.
+    """
     share = partitions // len(members)
     epoch = members[0].member_epoch
     return all(len(member.owned) == share and member.member_epoch == epoch for member in members)

@@ -1,12 +1,12 @@
-"""Ingest: what is new in the log becomes rows of the silver tables, exactly once.
+"""Ingest new log records into the silver tables exactly once.
 
-Spark's Structured Streaming keeps in the checkpoint which log offsets each batch covers, before it is run, and that
-it is done, after. A batch that was interrupted is run again with the same offsets, and adds what is missing of it:
-a table whose rows of that batch are there already keeps them. `ingest_batches` gets its row last.
+Spark's Structured Streaming stores the log offsets of each batch in the checkpoint before the batch runs, and its
+completion afterwards. An interrupted batch runs again with the same offsets and adds only the missing rows: a table
+that already has rows of that batch keeps them. `ingest_batches` gets its row last.
 
-A batch is read once: its commits, nearly all of it, are written by the workers that decode them, and the rest,
-which is little, is kept by Spark and feeds the other tables. In a warehouse that only Hadoop's file systems reach,
-Spark writes the commits, in a reading of their own.
+A batch is read once. Most of it is commits, which the workers write as they decode them. Spark caches the small
+rest and feeds the other tables from it. In a warehouse that is reachable only by Hadoop's file systems, Spark
+writes the commits in a separate read.
 """
 
 import json
@@ -52,7 +52,7 @@ from pipeline.warehouse import CHECKPOINT, Warehouse
 
 POLL_S: Final = 5
 ONE_FILE_ROWS: Final = 100_000
-"""Of all tables but the commits, up to which a batch makes one file of each."""
+"""Up to this number of rows a batch writes one file for each table other than commits."""
 
 Transform = Callable[[DataFrame, int], DataFrame]
 
@@ -79,7 +79,7 @@ assert {name for tables in _OF_KIND.values() for name in tables} == SILVER.keys(
 
 
 class Ingested(NamedTuple):
-    """What one run added."""
+    """The additions of one run."""
 
     batches: int
     records: int
@@ -97,12 +97,23 @@ def ingest(
     stop: threading.Event | None = None,
     on_progress: OnProgress | None = None,
 ) -> Ingested:
-    """Adds to the silver tables what came to the log since the last time.
+    """Add the log records since the last run to the silver tables.
 
-    In: the log's directory or URL; bytes of the log in a batch, about; whether to go on until `stop` is set, which
-    also ends a run early; how to measure where logs end, by default in the directory. A run that does not follow
-    the log reads it up to the instant of that measurement, which it keeps for the build. Raises BadInput. Ended in
-    any way at any time, the next run takes up where it was.
+    An interrupted run loses nothing: the next run continues at its position. A run without `follow` reads the log
+    up to the time of the snapshot and keeps the snapshot for the build.
+
+    Args:
+        spark: the session.
+        log_dir: the log's directory or URL.
+        warehouse: the warehouse.
+        max_bytes: the approximate number of log bytes in a batch.
+        follow: whether to continue until `stop` is set.
+        take_snapshot: measures the log ends; by default from the directory.
+        stop: ends the run early.
+        on_progress: called after each batch.
+
+    Raises:
+        BadInput: the log or the warehouse is unusable.
     """
     files = LogFiles(log_dir)
     find_partitions(files)
@@ -113,7 +124,7 @@ def ingest(
             warehouse.bind(identity)
         warehouse.prepare()
         register(spark)
-        merge(warehouse)  # what could not be while a build was running
+        merge(warehouse)  # postponed while a build was running
         stream = spark.readStream.format(FORMAT).option("findings", "true")
         stream = stream.option("tasks", str(spark.sparkContext.defaultParallelism))
         if max_bytes is not None:
@@ -128,7 +139,7 @@ def ingest(
 
         def add(rows: DataFrame, batch_id: int) -> None:
             ingest_batch = batch_id + 1
-            if ingest_batch <= last[0]:  # all there, but Spark was not told so any more
+            if ingest_batch <= last[0]:  # the batch is complete, but Spark did not record that
                 return
             records[batch_id] = add_batch(warehouse, rows, ingest_batch)
             last[0] = ingest_batch
@@ -153,7 +164,7 @@ def ingest(
 
 
 def _in_plain_words(error: StreamingQueryException) -> Exception:
-    """What the pipeline itself raised in one of Spark's processes comes back as text."""
+    """Convert an error of the pipeline from one of Spark's processes, which arrives as text."""
     for line in str(error).splitlines():
         for name in ("BadInput", "Damaged", "LogChanged"):
             mark = f"{name}: "
@@ -163,7 +174,7 @@ def _in_plain_words(error: StreamingQueryException) -> Exception:
 
 
 def log_identity(files: LogFiles) -> str | None:
-    """Whose log it is, from `meta.properties` beside or above it; None when nobody says."""
+    """Return the log's cluster id and node id from `meta.properties` beside or above it; None if there is none."""
     for directory in (files.root, os.path.dirname(files.root), os.path.dirname(os.path.dirname(files.root))):
         path = f"{directory}/meta.properties"
         entry = files.entry(path)
@@ -179,7 +190,7 @@ def log_identity(files: LogFiles) -> str | None:
 
 
 def add_batch(warehouse: Warehouse, rows: DataFrame, ingest_batch: int) -> int:
-    """Adds the rows of the next batch to all silver tables, or what is missing of them. Out: its records."""
+    """Add the missing rows of the next batch to all silver tables. Return the number of its records."""
     name, records, staging = COMMITS.name, 0, None
     if warehouse.has_batch(name, ingest_batch):
         records = warehouse.rows_in_batch(rows.sparkSession, name, ingest_batch)
@@ -205,8 +216,9 @@ def add_batch(warehouse: Warehouse, rows: DataFrame, ingest_batch: int) -> int:
 def _kept(
     rows: DataFrame, commits_to: str | None
 ) -> Iterator[tuple[DataFrame, dict[str, int], dict[str, int]]]:
-    """The rows that are no commits, computed once, how many there are of each kind, and the rows of each file that
-    was written to `commits_to` meanwhile.
+    """Cache the rows other than commits.
+
+    Returns the rows, their number by kind, and the rows of each file that the same pass wrote to `commits_to`.
     """
     spark = rows.sparkSession
     others = [kind for kind in KINDS if kind != COMMIT]
@@ -218,7 +230,7 @@ def _kept(
             counts = {row["kind"]: row for row in found.collect()}
         written = counts.pop(WRITTEN).files if WRITTEN in counts else []
         files = {file["path"]: int(file["position"]) for file in written}
-        with _reading(spark, others):  # should Spark have lost what it kept
+        with _reading(spark, others):  # in case Spark lost the cached rows
             yield kept, {kind: int(row["n"]) for kind, row in counts.items()}, files
     finally:
         kept.unpersist()
@@ -234,7 +246,7 @@ def _add_commits(warehouse: Warehouse, rows: DataFrame, ingest_batch: int) -> in
 
 @contextmanager
 def _reading(spark: SparkSession, kinds: list[str], commits_to: str | None = None) -> Iterator[None]:
-    """In jobs of this thread, lets the source produce rows of these kinds alone, and write commits elsewhere."""
+    """Limit the source to these kinds and let it write commits to `commits_to`, for jobs of this thread."""
     context = spark.sparkContext
     context.setLocalProperty(KINDS_PROPERTY, ",".join(kinds))
     context.setLocalProperty(COMMITS_TO_PROPERTY, commits_to)  # type: ignore[arg-type]  # None removes it

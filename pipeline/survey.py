@@ -1,9 +1,9 @@
-"""What can be read of a partition from an offset on: how far, in which pieces, and what was found on the way.
+"""Survey a partition from an offset: the readable range, its pieces, and findings such as damage.
 
-A survey walks all batches with their checksums before anything is decoded. So whoever reads the pieces knows that
-they are sound, where they lie, and how every transaction in them ends: a survey ends at the *last stable offset*,
-the first offset of the oldest transaction that is still open, as does a Kafka consumer that reads only what is
-committed. The fate of a transaction is told by the marker behind its records, however far behind.
+A survey verifies the checksums of all batches before anything is decoded. It returns the positions of sound batches
+and the outcome of every transaction in them. As for a `read_committed` consumer, it ends at the *last stable
+offset*: the first offset of the oldest open transaction. The outcome of a transaction is in its marker, which may
+follow its records at any distance.
 
 Source: KIP-98.
 """
@@ -27,7 +27,7 @@ _COMMIT: Final = 1
 
 
 class Aborted(NamedTuple):
-    """A transaction whose records do not count."""
+    """An aborted transaction, whose records are skipped."""
 
     producer_id: int
     first_offset: int
@@ -43,33 +43,31 @@ class Piece(NamedTuple):
     first_offset: int
     next_offset: int
     records: int
-    """Markers included."""
+    """Includes markers."""
 
 
 class Survey(NamedTuple):
     partition: LogPartition
     first_offset: int
     next_offset: int
-    """The end of the pieces: the last stable offset, or where the log ends or is damaged."""
+    """The end of the pieces: the last stable offset, the end of the log, or the start of damage."""
     pieces: list[Piece]
     aborted: list[Aborted]
-    """By marker; also of markers beyond the end of the pieces."""
+    """In order of their markers; includes markers beyond the end of the pieces."""
     findings: list[Finding]
-    """Of lasting things: damage and lost history."""
+    """Permanent findings: damage and lost records."""
     passing: list[Finding]
-    """Of what may be over the next time: a torn tail, an open transaction."""
+    """Findings that may resolve later: a torn tail, an open transaction."""
     place: Place | None
-    """For the next survey from the same end."""
+    """The start position of the next survey from the same end."""
 
     @property
     def bytes(self) -> int:
-        """Of all pieces."""
+        """The size of all pieces."""
         return sum(piece.length for piece in self.pieces)
 
     def findings_until(self, next_offset: int) -> list[Finding]:
-        """What there is to say of the offsets from the first up to `next_offset`: gaps and aborted
-        transactions.
-        """
+        """Return the findings below `next_offset`: gaps and aborted transactions."""
         found = []
         records = sum(piece.records for piece in self.pieces if piece.next_offset <= next_offset)
         number = self.partition.number
@@ -95,9 +93,17 @@ def survey(
     chunk_bytes: int = CHUNK_BYTES,
     until: int | None = None,
 ) -> Survey:
-    """Surveys a partition from an offset on, None for the first there is, up to an offset, None for all there is.
+    """Survey a partition.
 
-    Raises OSError.
+    Args:
+        files: the files of the log.
+        partition: the partition.
+        start: the first offset; None for the first available one.
+        chunk_bytes: the size of a read in bytes.
+        until: the end offset; None for the end of the log.
+
+    Raises:
+        OSError: a file cannot be read.
     """
     walk = Walk(files, partition, start, chunk_bytes)
     asked = start.next_offset if isinstance(start, Place) else start
@@ -144,7 +150,7 @@ def _piece(chunk: Chunk, frames: Frames) -> Piece:
 
 
 def _cut(files: LogFiles, pieces: list[Piece], next_offset: int) -> list[Piece]:
-    """The pieces up to an offset at which a batch begins."""
+    """Return the pieces up to an offset at which a batch begins."""
     kept = [piece for piece in pieces if piece.next_offset <= next_offset]
     for piece in pieces:
         if piece.first_offset < next_offset < piece.next_offset:
@@ -191,15 +197,15 @@ def _passing(
 
 
 class _Transactions:
-    """Which transactions are open, and which were aborted."""
+    """Tracks open and aborted transactions."""
 
     def __init__(self) -> None:
         self.open: dict[int, int] = {}
-        """First offset by producer."""
+        """The first offset by producer id."""
         self.aborted: list[Aborted] = []
 
     def pass_by(self, chunk: Chunk) -> None:
-        """Takes in the next batches."""
+        """Process the next batches."""
         frames = chunk.frames
         chosen = np.flatnonzero(frames.is_transactional)
         if not len(chosen):
@@ -219,7 +225,7 @@ class _Transactions:
         try:
             markers = decode_records(memoryview(chunk.data)[begin:], header)
         except CorruptBatch:
-            return  # a marker that cannot be read ends nothing
+            return  # an unreadable marker ends no transaction
         for marker in markers:
             if marker.key is None or len(marker.key) < _CONTROL_KEY.size:
                 continue

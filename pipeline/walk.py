@@ -1,9 +1,9 @@
-"""Walking a partition's log from an offset on, batch by batch, while others write it and clean it.
+"""Walk a partition's log from an offset, batch by batch, while the broker appends to it and compacts it.
 
-The way goes by offsets, never by positions in files. The cleaner may replace a segment under the walker: an
-open file keeps what it held, and the next one is looked up by name when its turn comes. If a segment has gone, the
-directory is listed again and the walk goes on at the offset it has reached: what is merged elsewhere is found
-there, what was compacted away is a gap. Batches are skipped until the offset, so nothing comes twice.
+The walk follows offsets, not file positions, because the cleaner may replace a segment at any time. An open file
+keeps its content; each next segment is opened by name. If that segment is gone, the walk lists the directory again
+and continues at its offset: it finds merged batches in another segment and treats compacted ones as a gap. It skips
+batches below the offset, so it returns no batch twice.
 """
 
 import time
@@ -18,21 +18,21 @@ CHUNK_BYTES: Final = 1 << 20
 MAX_BATCH_BYTES: Final = 1 << 28
 _TRIES: Final = 50
 _PAUSE_S: Final = 0.02
-_SETTLE_S: Final = 0.1  # how long a batch may take from its first byte to its last
+_SETTLE_S: Final = 0.1  # the longest time to wait for the rest of a partly written batch
 
 
 class Chunk(NamedTuple):
-    """Some whole, sound batches, as they lie in a file."""
+    """Consecutive whole batches with valid checksums, as stored in a file."""
 
     path: str
     position: int
-    """Of the first byte of `data`, where the first batch begins unless it is skipped."""
+    """The file position of `data`. The first batch begins there unless it is skipped."""
     data: bytes
     frames: Frames
 
 
 class Place(NamedTuple):
-    """Where a walk stands: a position in a file, and the offset that is next."""
+    """The state of a walk: a file position and the next offset."""
 
     path: str
     position: int
@@ -40,17 +40,17 @@ class Place(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Why a walk ended before the end of the files."""
+    """The reason why a walk ended before the end of the files."""
 
     path: str
     position: int
     reason: str
     is_torn_tail: bool
-    """Nothing of the log follows: it is being written, or the writer was killed."""
+    """No data follows: the writer is still appending, or it was killed."""
 
 
 class Walk:
-    """One walk; iterate over it once, then ask where and why it ended."""
+    """One walk. Iterate over it once, then read where and why it ended."""
 
     def __init__(
         self,
@@ -59,8 +59,14 @@ class Walk:
         start: Place | int | None,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> None:
-        """In: the first offset of interest, None for the first there is; a place from an earlier walk saves the
-        way to it, where it still holds.
+        """Prepare a walk.
+
+        Args:
+            files: the files of the log.
+            partition: the partition to read.
+            start: the first offset to return, or None for the first available one. A `Place` of an earlier walk
+                lets the walk start at that file position if it is still valid.
+            chunk_bytes: the size of a chunk in bytes.
         """
         self._files = files
         self._partition = partition
@@ -68,16 +74,20 @@ class Walk:
         self._start = start.next_offset if isinstance(start, Place) else start
         self._chunk_bytes = chunk_bytes
         self.next_offset = self._start or 0
-        """Where the walk has come to."""
+        """The next offset to read."""
         self.log_end_offset = 0
-        """The end of all batches that were seen, skipped ones included."""
+        """The end offset of all batches seen, skipped ones included."""
         self.first_available_offset: int | None = None
-        """Where the log begins, None when there is no log."""
+        """The first offset of the log; None without a log."""
         self.stop: Stop | None = None
         self.place: Place | None = None
 
     def __iter__(self) -> Iterator[Chunk]:
-        """The chunks from the start on. Raises OSError."""
+        """Yield the chunks from the start on.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
         tries = 0
         while True:
             segments = find_segments(self._files, self._partition)
@@ -108,7 +118,7 @@ class Walk:
 
     def _segment(self, segment: Segment, is_last: bool) -> Iterator[Chunk]:
         with self._files.open(segment.path) as file:
-            size = file.size()  # of what was opened, which may have taken the place of what was listed
+            size = file.size()  # the size of the opened file, which may differ from the listed one
             position = self._entry_position(file, segment, size, is_last)
             at_least_offset = segment.base_offset if position == 0 else self.next_offset
             self.log_end_offset = max(self.log_end_offset, at_least_offset)
@@ -117,7 +127,7 @@ class Walk:
             while position < size:
                 data = file.read(min(length, size - position), position)
                 length = self._chunk_bytes
-                # What lies before the start is not looked at closely.
+                # Batches before the start are not validated.
                 is_wanted = at_least_offset >= self.next_offset or self._reaches(data)
                 frames, fault = read_frames(data, at_least_offset, check=is_wanted)
                 if len(frames):
@@ -129,7 +139,7 @@ class Walk:
                     if chunk is not None:
                         yield chunk
                 elif fault is not None and fault.is_cut and len(data) < min(fault.end, size - position):
-                    length = fault.end  # one batch larger than a chunk
+                    length = fault.end  # a single batch larger than a chunk
                     if length > MAX_BATCH_BYTES:
                         reason = f"a batch of {length} bytes is more than {MAX_BATCH_BYTES}"
                         self.stop = Stop(segment.path, position, reason, False)
@@ -152,7 +162,7 @@ class Walk:
         return Chunk(segment.path, position, data, frames if is_new.all() else frames.select(is_new))
 
     def _entry_position(self, file: LogFile, segment: Segment, size: int, is_last: bool) -> int:
-        """Where to begin in the first segment: at the hint, if what was there still is."""
+        """Return the start position in the first segment: the hinted one if it is still valid."""
         hint, self._hint = self._hint, None
         if hint is None or hint.path != segment.path or hint.position > size:
             return 0
@@ -162,7 +172,7 @@ class Walk:
         return hint.position if len(frames) and int(frames.base_offsets[0]) >= hint.next_offset else 0
 
     def _is_growing(self, path: str, size: int) -> bool:
-        """Whether somebody is just writing: what ends a file is then no finding, and whole the next time."""
+        """Return whether the writer is appending to the file. An incomplete end is then expected, not damage."""
         time.sleep(_SETTLE_S)
         return self._files.size(path) > size
 
@@ -175,7 +185,7 @@ class Walk:
 
 
 def _is_zero(file: LogFile, position: int, size: int) -> bool:
-    """Whether nothing but zeros follows, as in a file that was made longer than what was written."""
+    """Return whether only zeros follow, as in a preallocated file."""
     while position < size:
         data = file.read(CHUNK_BYTES, position)
         if data.count(0) < len(data) or not data:

@@ -1,5 +1,6 @@
-"""What is known of ACLs and credentials: read at the start, kept in security.json, one change after the other. In a
-cluster they are kept where all brokers have them, and others change them, too."""
+"""ACLs and credentials: read at start, stored in security.json, changed one at a time. In a cluster all brokers
+share them, and other brokers change them as well.
+"""
 
 import asyncio
 import errno
@@ -24,27 +25,31 @@ MAX_ACLS: Final = 100_000
 
 
 class SecurityStorage(Protocol):
-    """The place where the security of a daemon is kept."""
+    """The storage of one daemon's ACLs and credentials."""
 
     async def write(self, old: SecurityState, new: SecurityState) -> SecurityState:
-        """Has `new` last in the place of `old`, the last one; what there is then. Raises OSError."""
+        """Replace `old`, the last known state, by `new`. Return the resulting state.
+
+        Raises:
+            OSError: the disk failed.
+        """
 
 
 class SharedSecurityStorage(SecurityStorage, Protocol):
-    """The place where the security of several brokers is kept."""
+    """The storage that several brokers share."""
 
     state: SecurityState
     on_changed: Callable[[SecurityState], None]
-    """Takes what there is, when somebody has changed it."""
+    """Called with the new state after another broker changed it."""
 
 
 class SecurityStore:
-    """The security of one daemon. All methods belong to the event loop's thread."""
+    """The ACLs and credentials of one daemon. All methods belong to the event loop's thread."""
 
     def __init__(self, state: SecurityState, authorizer: Authorizer | None, storage: SecurityStorage) -> None:
-        """In: who decides by the ACLs of the state, None where nobody asks."""
+        """`authorizer` decides by the ACLs of the state; None without an authorizer."""
         self.state = state
-        """What is durable."""
+        """The durable state."""
         self.authorizer = authorizer
         self._storage = storage
         self._change_lock = asyncio.Lock()
@@ -61,11 +66,19 @@ class SecurityStore:
         allow_if_no_acl: bool = False,
         shared: SharedSecurityStorage | None = None,
     ) -> "SecurityStore":
-        """Reads what is kept; where nothing is yet, what the broker that had the directory knew.
+        """Read the stored state. Without one, import that of the broker that used the directory before.
 
-        In: who counts what the disk refuses; whether there is an authorizer (authorizer.class.name), with
-        super.users and allow.everyone.if.no.acl.found; what all brokers of a cluster have, in the place of the
-        directory. Raises DamagedFile, OSError.
+        Args:
+            directory: the data directory.
+            failures: counts disk errors.
+            authorizes: whether an authorizer is configured (authorizer.class.name).
+            super_users: super.users.
+            allow_if_no_acl: allow.everyone.if.no.acl.found.
+            shared: the shared storage of a cluster, which replaces the directory.
+
+        Raises:
+            DamagedFile: the stored state is malformed.
+            OSError: the disk failed.
         """
         state = read_state(directory, authorizes) if shared is None else shared.state
         authorizer = None
@@ -85,16 +98,19 @@ class SecurityStore:
         return store
 
     def set_state(self, new: SecurityState) -> None:
-        """It is so now."""
+        """Set the state and update the authorizer."""
         added, removed = new.acls - self.state.acls, self.state.acls - new.acls
         self.state = new
         if self.authorizer is not None and (added or removed):
             self.authorizer.index.apply_changes(added, removed)
 
     async def change_state(self, new: SecurityState) -> None:
-        """What is other in `new` than in `state` now is so when this returns, and durable. Changes under way at the
-        same time take their turns, and none undoes another. Raises OSError: nothing is changed, unless it is a
-        large change in a cluster, of which a part may be."""
+        """Apply the differences between `state` and `new` durably before returning. Concurrent changes are applied
+        in turn, and none reverts another.
+
+        Raises:
+            OSError: nothing has changed, except that a large change in a cluster may be partly applied.
+        """
         base = self.state
         added, removed = new.acls - base.acls, base.acls - new.acls
         async with self._change_lock:
@@ -107,13 +123,13 @@ class SecurityStore:
             self.set_state(await self._storage.write(old, new))
 
     async def stop(self) -> None:
-        """Waits for what is being written; nothing is, after that."""
+        """Wait for the current write and reject further ones."""
         async with self._change_lock:
             self._is_stopped = True
 
 
 class _DirectoryStorage:
-    """Keeps the security in a data directory."""
+    """Stores ACLs and credentials in a data directory."""
 
     def __init__(self, directory: DataDirectory, failures: OngoingFailures) -> None:
         self._directory = directory
@@ -138,8 +154,9 @@ class _DirectoryStorage:
 
 
 def _note_security(directory: DataDirectory) -> None:
-    """Note that the directory has ACLs and users. A failure does not refuse the change, which is durable: the
-    next change and the next start try again."""
+    """Record in the directory that it has ACLs and users. A failure does not fail the change, which is already
+    durable; the next change and the next start retry.
+    """
     try:
         directory.record_security()
     except OSError as error:
@@ -154,14 +171,22 @@ def _merge_credentials(
     base: Mapping[ScramUser, ScramCredential],
     new: Mapping[ScramUser, ScramCredential],
 ) -> dict[ScramUser, ScramCredential]:
-    """What became of credentials meanwhile, and what is to become of them besides."""
+    """Merge the requested change of credentials with concurrent changes."""
     changed = {user: credential for user, credential in new.items() if base.get(user) != credential}
     return {user: each for user, each in old.items() if user in new or user not in base} | changed
 
 
 def read_state(directory: DataDirectory, is_needed: bool) -> SecurityState:
-    """What a directory has, or the broker knew that had it before. In: whether damage of what that knew may not be
-    passed over. Raises DamagedFile, OSError."""
+    """Return the state of a directory, or that of the broker that used it before.
+
+    Args:
+        directory: the data directory.
+        is_needed: whether damaged metadata of that broker is an error.
+
+    Raises:
+        DamagedFile: the stored state is malformed.
+        OSError: the disk failed.
+    """
     document = directory.read_security()
     if document is None:
         return _migrate_state(directory, is_needed)
@@ -174,7 +199,12 @@ def read_state(directory: DataDirectory, is_needed: bool) -> SecurityState:
 
 
 def _migrate_state(directory: DataDirectory, is_needed: bool) -> SecurityState:
-    """What the broker knew that had a directory. Raises DamagedFile where it `is_needed`, OSError."""
+    """Return the state of the broker that used the directory before.
+
+    Raises:
+        DamagedFile: its metadata is malformed and `is_needed`.
+        OSError: the disk failed.
+    """
     try:
         state = read_cluster_security(directory.files, directory.path)
     except DamagedFile as error:

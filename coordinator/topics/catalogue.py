@@ -45,7 +45,7 @@ from storage.storage_errors import FileClosed, StorageError
 from storage.topic_partition import TopicPartition
 
 ChangeOverrides = Callable[[Mapping[str, str]], Mapping[str, str]]
-"""Makes a topic's new overrides from the present ones; raises ApiError. Another thread calls it."""
+"""Compute a topic's new overrides from the present ones; raises ApiError. Called in another thread."""
 
 
 class Catalogue:
@@ -58,11 +58,17 @@ class Catalogue:
         new_id: Callable[[], bytes],
         records: ClusterRecords | None = None,
     ) -> None:
-        """In: an open data directory; where ids of new topics come from; who has the records of topics with
-        replicas, in a cluster. `load` comes next."""
+        """Create an empty catalogue; call `load` next.
+
+        Args:
+            directory: an open data directory.
+            config: the configuration.
+            new_id: returns a new topic id.
+            records: stores the records of replicated topics in a cluster.
+        """
         self.defaults = TopicDefaults(config.broker_properties)
         self.internal_partitions: dict[str, int] = {}
-        """How many partitions the cluster of a directory that is taken over has for its coordinators, by topic."""
+        """The number of partitions by internal topic in the cluster of an adopted directory."""
         self.file = CatalogueFile(directory.write_catalogue)
         self._directory = directory
         self._config = config
@@ -73,29 +79,29 @@ class Catalogue:
         self._by_id: dict[bytes, Topic] = {}
         self.metric_names = MetricNameRegistry()
         self._creating: dict[str, Topic] = {}
-        """Topics that are being created, which clients do not see yet."""
+        """Topics that are being created and are not visible yet."""
         self._growing: dict[str, TopicGrowth] = {}
-        """The growth of topics that are getting partitions, by name."""
+        """The topics that are getting new partitions, by name."""
         self._deleting: set[str] = set()
         """Names of topics that are being deleted."""
         self._configuring: list[str] = []
-        """Names of topics that are being configured, once for each request."""
+        """Names of topics whose configs are being changed, once for each request."""
         self.group_configs = GroupConfigs(self.file)
         self._removed_ids: set[bytes] = set()
-        """Ids of deleted topics of which nothing is left. The file may name them until it is next written."""
+        """Ids of fully removed topics. The file may list them until it is next written."""
         self.unassign_replicas: Callable[[TopicPartition], object] = lambda partition: None
-        """Takes back the assignment of a partition that was reserved, and is not created after all."""
+        """Revoke the assignment of a reserved partition that is not created after all."""
         self.undeleted_partitions: set[TopicPartition] = set()
-        """Partitions that could not be removed: with them there is no clean stop."""
-        self.removal_error: OSError | None = None  # why `load` could not finish deletions
+        """Partitions whose directories could not be removed. They prevent a clean shutdown."""
+        self.removal_error: OSError | None = None  # the reason why `load` could not finish deletions
         self.adoption_messages: list[str] = []
-        """What `load` made of directories that the file did not know, a line for each topic."""
+        """A log line for each topic that `load` made of directories missing in the file."""
 
     def __len__(self) -> int:
         return len(self._by_name)
 
     def __iter__(self) -> Iterator[Topic]:
-        """In order of name."""
+        """Iterate in order of name."""
         return iter(sorted(self._by_name.values(), key=lambda topic: topic.name))
 
     def listed(self) -> list[Topic]:
@@ -103,15 +109,15 @@ class Catalogue:
         return [topic for topic in self if topic.is_listed]
 
     def find_topic(self, name: str) -> Topic | None:
-        """The topic of that name."""
+        """Return the topic of that name."""
         return self._by_name.get(name)
 
     def find_topic_by_id(self, topic_id: bytes) -> Topic | None:
-        """The topic of that id (16 bytes)."""
+        """Return the topic with that id (16 bytes)."""
         return self._by_id.get(topic_id)
 
     def find_partition(self, name: str, number: int) -> ReadablePartition | None:
-        """A partition by topic name and number."""
+        """Return a partition by topic name and number."""
         topic = self._by_name.get(name)
         if topic is None or not 0 <= number < len(topic.partitions):
             return None
@@ -120,11 +126,15 @@ class Catalogue:
     # Loading and saving
 
     def load(self) -> None:
-        """Reads the file, opens every log, and finishes deletions as far as the disk allows it; `save` is to come
-        next.
+        """Read the file, open every log, and finish deletions as far as the disk allows. Call `save` next.
 
-        A log that cannot be opened leaves its partition offline. Raises DamagedFile for a file that makes no sense,
-        InvalidConfig for a property it cannot hold, OSError."""
+        A log that cannot be opened leaves its partition offline.
+
+        Raises:
+            DamagedFile: the file is malformed.
+            InvalidConfig: a property has an invalid value.
+            OSError: the disk failed.
+        """
         found = TopicDiscovery(self._directory, self.defaults, self.new_id)
         found.discover()
         deleted: Mapping[bytes, str] = {}
@@ -132,11 +142,11 @@ class Catalogue:
             try:
                 self._directory.delete_logs(dict.fromkeys(found.leftovers))
             except OSError as error:
-                # Starting needs no space. The file goes on naming them, for the next start.
+                # A start must not need disk space. The file keeps listing them for the next start.
                 deleted, self.removal_error = found.deleted, error
         self.internal_partitions, self.adoption_messages = found.internal_partitions, found.adoption_messages
         of_groups = found.internal_directories[CONSUMER_OFFSETS] or self._config.offsets_topic_num_partitions
-        # Transactions get their partitions when somebody has one.
+        # The first transaction creates the partitions of the transaction log.
         of_transactions = found.internal_directories[TRANSACTION_STATE]
         for name, count in ((CONSUMER_OFFSETS, of_groups), (TRANSACTION_STATE, of_transactions)):
             self.open_files.reserve_for_coordinators(max(count, found.internal_partitions.get(name, 0)))
@@ -151,17 +161,24 @@ class Catalogue:
             self._load_topic(name, entry)
 
     def save(self) -> None:
-        """Writes the file, atomically and durably. Raises OSError."""
+        """Write the file atomically and durably.
+
+        Raises:
+            OSError: the disk failed.
+        """
         self.file.save()
 
     @property
     def producer_ids_reserved(self) -> int:
-        """Ids of producers below this one may have been given out."""
+        """Producer ids below this one may be in use."""
         return self.file.state.producer_ids_reserved
 
     async def reserve_producer_ids(self, work: LongWork, first: int, count: int) -> int:
-        """Reserve ids of producers, unless others than those below `first` are reserved already. Return the first
-        id that is not reserved. Raises OSError, StorageError: then it has reserved none."""
+        """Reserve producer ids, unless a higher block is reserved already. Return the first unreserved id.
+
+        Raises:
+            OSError, StorageError: the disk failed; nothing is reserved.
+        """
 
         def reserve(state: CatalogueState) -> CatalogueState:
             if state.producer_ids_reserved != first:
@@ -170,17 +187,18 @@ class Catalogue:
 
         return (await self.file.change_state(work, reserve)).producer_ids_reserved
 
-    # Changing
+    # Changes
 
     def is_changing(self, name: str) -> bool:
-        """Whether the topic of that name is being created, configured or deleted."""
+        """Return whether the topic of that name is being created, configured or deleted."""
         return name in self._creating or name in self._deleting or name in self._configuring
 
     def create_topic(self, name: str, partitions: int, overrides: Mapping[str, str]) -> Topic:
-        """Create a topic with a name that is legal and free, and valid overrides. Blocks; for the start of a
-        daemon.
+        """Create a topic with a legal, unused name and valid overrides. Blocks; only for the start of a daemon.
 
-        Raises ApiError; OSError or StorageError when the disk refuses. The topic then does not exist.
+        Raises:
+            ApiError: the topic cannot be created.
+            OSError, StorageError: the disk failed; the topic does not exist.
         """
         new = NewTopicSpec(name, partitions, overrides)
         created = run_in_one_step(self.create_topics(IN_ONE_STEP, [new]))[name]
@@ -189,9 +207,10 @@ class Catalogue:
         return created
 
     async def create_topics(self, work: LongWork, wanted: Sequence[NewTopicSpec]) -> CreatedTopics:
-        """Reserve and create topics. Return by name what each became, or why it does not exist.
+        """Reserve and create topics. Return by name each new topic or the reason for its failure.
 
-        In: legal names, each once; valid overrides."""
+        Names must be legal and distinct, overrides valid.
+        """
         results: CreatedTopics = {}
         reserved: dict[Topic, int] = {}
         for new in wanted:
@@ -203,8 +222,12 @@ class Catalogue:
         return results | await self.create_reserved(work, reserved)
 
     def reserve_topic(self, new: NewTopicSpec) -> Topic:
-        """Reserve the name of a new topic, and descriptors for its partitions. Return the topic, which clients do
-        not see before `create_reserved` has created it. The caller calls that in any case. Raises ApiError."""
+        """Reserve the name of a new topic and descriptors for its partitions. Clients see the topic only after
+        `create_reserved`, which the caller must call in any case.
+
+        Raises:
+            ApiError: the topic cannot be created.
+        """
         name = new.name
         if name in self._deleting or (name in self._growing and name not in self._by_name):
             raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
@@ -224,8 +247,9 @@ class Catalogue:
         return topic
 
     async def create_reserved(self, work: LongWork, reserved: Mapping[Topic, int]) -> CreatedTopics:
-        """Create topics whose names are reserved, with so many partitions, and one write of the file for all.
-        Return by name what each became, or why it does not exist. Others see a topic when the file has it."""
+        """Create the topics with reserved names and their partitions, with one write of the file. Topics become
+        visible with that write. Return by name each new topic or the reason for its failure.
+        """
         results: CreatedTopics = {}
         opened: list[Topic] = []
         for topic, partitions in reserved.items():
@@ -259,22 +283,29 @@ class Catalogue:
     async def _change_file(
         self, work: LongWork, change: Callable[[CatalogueState], CatalogueState]
     ) -> CatalogueState:
-        """Change the state of the file. It forgets deleted topics whose directories are removed."""
+        """Change the state of the file. The new state omits deleted topics whose directories are removed."""
         removed_ids = frozenset(self._removed_ids)
         state = await self.file.change_state(work, lambda before: change(before.without_deleted(removed_ids)))
         self._removed_ids -= removed_ids
         return state
 
     async def _remove_leftovers(self, work: LongWork, topic: Topic, partitions: int) -> None:
-        """Remove the directories that deleted topics of a new topic's name have left, and their checkpoint entries.
-        Raises OSError."""
+        """Remove directories and checkpoint entries that earlier topics of the same name left behind.
+
+        Raises:
+            OSError: the disk failed.
+        """
         names = dict.fromkeys(TopicPartition(topic.name, number) for number in range(partitions))
         names |= dict.fromkeys(self._find_leftover_directories(topic.name))
         await run_directory_steps(work, self._directory.remove_former_topics(names, topic.topic_id))
         self.undeleted_partitions -= names.keys()
 
     def _find_leftover_directories(self, name: str) -> list[TopicPartition]:
-        """Directories that deleted topics of a name may have left. Raises OSError."""
+        """Find directories that deleted topics of a name may have left behind.
+
+        Raises:
+            OSError: the disk failed.
+        """
         if all(
             name != deleted or key in self._removed_ids for key, deleted in self.file.state.deleted.items()
         ):
@@ -282,8 +313,11 @@ class Catalogue:
         return [partition for partition in self._directory.list_partitions() if partition.topic == name]
 
     def _open_partition(self, topic: Topic, number: int, partitions: list[HostedPartition]) -> None:
-        """Make the directory and the log of a new partition, which becomes the last of `partitions`. Raises
-        OSError, StorageError."""
+        """Create the directory and the log of a new partition and append it to `partitions`.
+
+        Raises:
+            OSError, StorageError: the disk failed.
+        """
         partition = self._partitions.create_partition(topic, number)
         partitions.append(partition)
         partition.open()
@@ -291,7 +325,7 @@ class Catalogue:
             raise partition.failure
 
     async def _undo_creation(self, work: LongWork, topic: Topic, partitions: int) -> None:
-        """Remove the rest of a topic after its creation has failed. In: the number of its reserved partitions."""
+        """Remove the rest of a topic that could not be created. `partitions` is the number reserved."""
         await self._remove_partitions(work, topic.hosted, partitions)
         for number in range(partitions):
             self.unassign_replicas(TopicPartition(topic.name, number))
@@ -299,8 +333,9 @@ class Catalogue:
         self.metric_names.remove_topic(topic.name)
 
     async def grow_topics(self, work: LongWork, wanted: Mapping[Topic, int]) -> GrownTopics:
-        """Reserve and add partitions until topics have so many. Return by name why a topic keeps its partitions;
-        None for one that has grown."""
+        """Reserve and add partitions up to the wanted totals. Return by name the reason for a failure, or None on
+        success.
+        """
         results: GrownTopics = {}
         for topic, partitions in wanted.items():
             try:
@@ -312,8 +347,12 @@ class Catalogue:
         return results | await self.grow_reserved(work, reserved)
 
     def reserve_growth(self, topic: Topic, partitions: int) -> None:
-        """Keep others from adding partitions to a topic, which is to have so many, and reserve descriptors for
-        them. The caller calls `grow_reserved` in any case. Raises ApiError."""
+        """Reserve the growth of a topic to a total of `partitions`, with descriptors, against concurrent changes.
+        The caller must call `grow_reserved` in any case.
+
+        Raises:
+            ApiError: the topic cannot grow.
+        """
         name = topic.name
         if self._by_name.get(name) is not topic or name in self._deleting:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -323,11 +362,12 @@ class Catalogue:
         self._growing[name] = TopicGrowth(topic, partitions)
 
     async def grow_reserved(self, work: LongWork, reserved: Mapping[Topic, int]) -> GrownTopics:
-        """Add partitions to topics whose growth is reserved, until they have so many, with one write of the file
-        for all. Return by name why a topic keeps its partitions; None for one that has grown.
+        """Add the partitions of reserved growths, with one write of the file. Return by name the reason for a
+        failure, or None on success.
 
-        Others see new partitions when the file has them. A deletion of the topic cancels its growth, and the name
-        stays reserved until the growth has ended."""
+        New partitions become visible with that write. Deleting a topic cancels its growth; its name stays reserved
+        until the growth has ended.
+        """
         results: GrownTopics = {}
         opened: list[TopicGrowth] = []
         for growth in [self._growing[topic.name] for topic in reserved]:
@@ -358,8 +398,12 @@ class Catalogue:
         return results
 
     async def _open_growth(self, work: LongWork, growth: TopicGrowth) -> None:
-        """Make the directories and logs of the partitions by which a topic grows. Raises OSError; StorageError,
-        also when the topic is deleted meanwhile."""
+        """Create the directories and logs of a topic's new partitions.
+
+        Raises:
+            OSError: the disk failed.
+            StorageError: the disk failed, or the topic was deleted meanwhile.
+        """
         topic = growth.topic
         names = [TopicPartition(topic.name, number) for number in range(growth.first, growth.end)]
         await run_directory_steps(work, self._directory.remove_former_topics(names, topic.topic_id))
@@ -373,8 +417,9 @@ class Catalogue:
     async def _undo_growth(
         self, work: LongWork, growth: TopicGrowth, error: ApiError | OSError | StorageError
     ) -> ApiError | OSError | StorageError:
-        """Remove partitions by which a topic does not grow, unless a deletion of the topic removes them. Return the
-        reason for the client."""
+        """Remove the partitions of a failed growth, unless a deletion of the topic removes them. Return the error
+        for the client.
+        """
         if growth.is_cancelled:
             error = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
@@ -388,10 +433,14 @@ class Catalogue:
     async def delete_topics(
         self, work: LongWork, topics: Sequence[Topic]
     ) -> tuple[list[Topic], OSError | None]:
-        """Delete topics that exist, and their records. The deletion is done when the file has them no more.
+        """Delete existing topics and their records. Writing the file completes the deletion.
 
-        Return the deleted topics, except topics that another request is deleting, and the error that left some of
-        their directories on the disk. Raises OSError, StorageError: then no topic has changed."""
+        Return the deleted topics, except those that another request is deleting, and the error that kept some of
+        their directories on the disk.
+
+        Raises:
+            OSError, StorageError: the disk failed; no topic has changed.
+        """
         going = [topic for topic in topics if topic.name not in self._deleting]
         self._deleting |= {topic.name for topic in going}
         try:
@@ -424,24 +473,28 @@ class Catalogue:
     async def _remove_partitions(
         self, work: LongWork, parts: Sequence[HostedPartition], reserved: int
     ) -> OSError | None:
-        """Close logs and remove their directories, which needs no space on the disk. Return the reason where the
-        disk keeps some. A start, or new partitions of these names, remove those. In: how many partitions are
-        reserved."""
+        """Close logs and remove their directories, which needs no disk space. Return the error if some remain; the
+        next start, or new partitions of these names, remove them. `reserved` is the number of reserved partitions.
+        """
         self.open_files.release_partitions(reserved)
         for part in parts:
             part.close_for_deletion()
             if part.log is not None:
                 await work.checkpoint()
         logs = {part.name: part.log for part in parts}
-        # Until they are known to be gone: a stop meanwhile is not a clean one.
+        # A shutdown before their removal is confirmed is not clean.
         self.undeleted_partitions |= {name for name, log in logs.items() if log is not None}
         failures = await run_directory_steps(work, self._directory.delete_logs_stepwise(logs))
         self.undeleted_partitions -= logs.keys() - failures.keys()
         return next(iter(failures.values()), None)
 
     async def configure_topic(self, work: LongWork, topic: Topic, change: ChangeOverrides) -> bool:
-        """Change a topic's overrides. Return whether they are others now. Its logs obey when the file has them.
-        Raises ApiError, OSError, StorageError: then nothing has changed."""
+        """Change a topic's overrides. Return whether they differ now. Its logs apply them after the write of the
+        file.
+
+        Raises:
+            ApiError, OSError, StorageError: nothing has changed.
+        """
         name = topic.name
 
         def change_entry(state: CatalogueState) -> CatalogueState:
@@ -475,7 +528,7 @@ class Catalogue:
         high_watermark: Callable[[int], int],
         producers: Callable[[int], ProducerStateManager | None],
     ) -> Topic:
-        """Makes a topic visible whose logs another part of the server owns; it is not written to the file."""
+        """Make a topic visible whose logs another component owns. The file does not list it."""
         assert name not in self._by_name, name
         readable = [
             InternalPartition(TopicPartition(name, n), log, high_watermark, producers)
@@ -521,7 +574,7 @@ def _build_entry(topic: Topic) -> TopicEntry:
 
 
 def _apply_growth(state: CatalogueState, counts: Mapping[Topic, int]) -> CatalogueState:
-    """With so many partitions of topics, as far as they are there."""
+    """Return the state with the new partition counts of its topics."""
     return state.with_topics(
         {
             topic.name: state.topics[topic.name]._replace(partitions=count)

@@ -1,20 +1,19 @@
 """The data plane: every request about topics and their records.
 
-`begin_request` takes a decoded request and returns an Answer, or a coroutine function that answers it while other
-requests run (`long_work.py`). `handle` answers any request in one step. Only a Fetch may be delayed; its response
-is a completion of a later call. The server owns the clock, the connections and the thread that syncs; the Answer
-lists the logs that its response must wait for.
+`begin_request` takes a decoded request. It returns an Answer, or a coroutine function that answers while other
+requests run (`long_work.py`). `handle` answers any request in one step. Only a Fetch can be delayed; a later call
+returns its response as a completion. The server owns the clock, the connections and the thread that syncs. An
+Answer lists the logs whose sync its response must await.
 
-`attach_internal` makes topics of another part of the server (`__consumer_offsets`) visible: they are
-described, listed and read here, and never written.
+`attach_internal` makes a topic of another component (`__consumer_offsets`) visible: clients can describe, list and
+read it here, but not write it.
 
-Batches of transactions come with Produce. The transaction coordinator decides when a marker is written, and
-with which epoch. A marker ignores the limits that a topic sets for clients, and needs no known producer or
-open transaction: it is written in any case, and fences older epochs of the producer. Periodically old
-segments and idle producers are removed. As in Kafka an open transaction keeps its producer, but not its
-records: retention goes up to the high watermark.
+Produce carries the batches of transactions. The transaction coordinator decides when to write a marker and with
+which epoch. A marker ignores the client limits of a topic and needs no known producer and no open transaction; it
+also fences older epochs of the producer. Retention periodically removes old segments and idle producers. As in
+Kafka an open transaction protects its producer but not its records: retention applies up to the high watermark.
 
-The handler of a request is imported with the first such request: an idle daemon needs none.
+The first request of an API imports its handler, so an idle daemon loads none.
 
 Source: KIP-98, KIP-890, KIP-1228; Kafka's `KafkaApis.handleWriteTxnMarkersRequest`, `ProducerAppendInfo`,
 `UnifiedLog.deleteOldSegments`, `ProducerStateManager.removeExpiredProducers`.
@@ -71,10 +70,11 @@ from storage.storage_errors import StorageError, format_error_reason
 from storage.topic_partition import TopicPartition
 
 LongAnswer = Callable[[LongWork], Work[Answer]]
-"""Answers a request that takes long, while other requests run."""
+"""Answer a long request while other requests run."""
 Completions = Iterable[tuple[int, object]]
-"""The waiters of delayed fetches with their responses, or a `LongAnswer` for large ones. Each is read when the
-iteration reaches it, so that they need not be in memory all at once."""
+"""The waiters of delayed fetches with their responses, or with a `LongAnswer` for large ones. The iterator reads
+each response on demand, so that they are not all in memory at once.
+"""
 Handler = Callable[["DataPlane", Any, Context, Now], Answer | LongAnswer]
 LongHandler = Callable[["DataPlane", Any, Context, LongWork], Work[Answer]]
 
@@ -122,14 +122,14 @@ def _random_session_id() -> int:
 
 
 class DelayedFetchHandler(Protocol):
-    """Answers delayed fetches in the end."""
+    """Completes delayed fetches."""
 
     async def answer_delayed_fetch(self, delayed: DelayedFetch, monotonic_ms: int, work: LongWork) -> Answer:
-        """Return the answer, with the present records."""
+        """Return the response of a delayed fetch with the records available now."""
 
 
 class DataPlane:
-    """All topics of one process. Not thread-safe; nothing here waits for anything but the disk."""
+    """All topics of one process. Not thread-safe. Only disk I/O blocks."""
 
     def __init__(
         self,
@@ -140,16 +140,16 @@ class DataPlane:
         cluster_id: str,
     ) -> None:
         self.catalogue = catalogue
-        """Names and ids, partitions, properties: what the server resolves topics with."""
+        """The server resolves names, ids, partitions and properties of topics with it."""
         self.config = config
         self.broker_configs: Iterable[BrokerConfig] = ()
-        """The broker's own properties, to be described; set by whoever knows them."""
+        """The broker's own properties for DescribeConfigs; the server sets them."""
         self.ownership: PartitionOwnership = SingleBrokerOwnership(config.node_id)
-        """Which broker leads which partition; another where there are several."""
+        """Which broker leads which partition. A cluster replaces it."""
         self.group_bounds = ConsumerGroupProperties()
-        """What bounds the configs of groups; set by the same."""
+        """The bounds of group configs; the server sets them."""
         self.available_fetch_bytes: Callable[[], int] = lambda: self.config.fetch_max_bytes
-        """How many bytes of records an answer may have now, beyond its first batch; set by whoever sends them."""
+        """Return how many bytes of records a response may hold beyond its first batch. The server replaces it."""
         self.fetch_purgatory = FetchPurgatory()
         self.fetch_sessions = FetchSessionCache(
             config.max_incremental_fetch_session_cache_slots,
@@ -161,9 +161,9 @@ class DataPlane:
         self.producer_ids = ProducerIdManager(catalogue)
         catalogue.unassign_replicas = lambda partition: self.ownership.unassign_replicas(partition)
         self.deferred_errors: list[OSError] = []
-        """What `open` could not write, and does not need."""
+        """Write errors during `open` that do not prevent the start."""
         self.fetcher: DelayedFetchHandler | None = None
-        """There since the first Fetch."""
+        """Created by the first Fetch."""
         self._handlers: dict[type[object], Handler] = {}
 
     @classmethod
@@ -176,12 +176,19 @@ class DataPlane:
         random_session_id: Callable[[], int] = _random_session_id,
         records: ClusterRecords | None = None,
     ) -> "DataPlane":
-        """Opens every topic in the data directory. A log that cannot be opened leaves its partition
-        offline.
+        """Open every topic in the data directory. A log that cannot be opened leaves its partition offline.
 
-        In: where new topic ids (16 bytes) and fetch session ids come from; who has the records of topics with
-        replicas, in a cluster. Raises DamagedFile for a catalogue that makes no sense, InvalidConfig for a
-        property that cannot hold its value, OSError.
+        Args:
+            directory: the data directory.
+            config: the configuration.
+            new_topic_id: returns a new topic id of 16 bytes.
+            random_session_id: returns a fetch session id.
+            records: stores the records of replicated topics in a cluster.
+
+        Raises:
+            DamagedFile: the catalogue file is malformed.
+            InvalidConfig: a property has an invalid value.
+            OSError: the disk failed.
         """
         catalogue = Catalogue(directory, config, new_topic_id, records)
         catalogue.load()
@@ -191,7 +198,7 @@ class DataPlane:
         except OSError as error:
             if directory.read_catalogue() is None:
                 raise
-            # The next change of a topic saves it; until then a start finds the same again.
+            # The next change of a topic writes the file. Until then each start repeats these steps.
             plane.deferred_errors.append(error)
         for log in plane.list_logs().values():
             plane.deferred_errors += log.recovery_report.postponed_errors
@@ -228,25 +235,24 @@ class DataPlane:
         return handler(self, request, context, now)
 
     def is_leader(self, partition: TopicPartition, context: Context) -> bool:
-        """Whether the broker that is asked leads a partition."""
+        """Return whether the broker that received the request leads a partition."""
         return self.ownership.owns(context.node.node_id, partition)
 
     def find_local_partition(self, topic: str, number: int) -> ReadablePartition | None:
-        """A partition whose records this process reads; None where there is none, and where another process leads
-        it: then what is here of it says nothing."""
+        """Return a partition whose records this process serves. Return None if it does not exist or another process
+        leads it, since the local state is then outdated.
+        """
         found = self.catalogue.find_partition(topic, number)
         return None if found is None or self.ownership.is_remote(found.name) else found
 
     # Delayed fetches
 
     def on_leader_changed(self, partition: TopicPartition, monotonic_ms: int) -> Completions:
-        """Tells that a partition has another leader: the fetches that await it, answered with what there is."""
+        """Return the fetches that await a partition with a new leader, completed with the available records."""
         return self.complete_fetches(self.fetch_purgatory.pop_interrupted([partition]), monotonic_ms)
 
     def on_high_watermark_advanced(self, topic: str, partition: int, monotonic_ms: int) -> Completions:
-        """Tells that a partition's high watermark has moved (its records are durable now, or it is
-        internal).
-        """
+        """Return the fetches that a new high watermark completes (records are durable, or the topic internal)."""
         if not len(self.fetch_purgatory):
             return ()
         return self.complete_fetches(
@@ -254,15 +260,15 @@ class DataPlane:
         )
 
     def expire_fetches(self, monotonic_ms: int) -> Completions:
-        """The fetches whose time is up, answered with what there is."""
+        """Return the fetches whose deadline has passed, completed with the available records."""
         return self.complete_fetches(self.fetch_purgatory.pop_expired(monotonic_ms), monotonic_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When `expire_fetches` has something to do next (monotonic), None when no fetch is delayed."""
+        """Return the next monotonic time at which `expire_fetches` has work; None without delayed fetches."""
         return self.fetch_purgatory.next_deadline_ms()
 
     def forget_waiter(self, waiter: int) -> None:
-        """Forgets what a waiter waits for, its connection being gone."""
+        """Forget the delayed fetch of a waiter whose connection was closed."""
         self.fetch_purgatory.forget_waiter(waiter)
 
     def complete_fetches(self, woken: Sequence[DelayedFetch], monotonic_ms: int) -> Completions:
@@ -286,9 +292,16 @@ class DataPlane:
         transaction_version: int,
         now: Now,
     ) -> MarkerWritten:
-        """Ends a producer's transaction in a partition whose log is owned here.
+        """Write the marker that ends a producer's transaction in a partition of this process.
 
-        In: the epoch that the marker carries; the level at which the transaction ended (2: its epoch has risen).
+        Args:
+            topic: the name of the topic.
+            partition: the number of the partition.
+            producer_id: the producer's id.
+            producer_epoch: the epoch in the marker.
+            marker: the marker's type, commit or abort.
+            transaction_version: the version at which the transaction ended; from 2 on its epoch was bumped.
+            now: the time of the write.
         """
         name = TopicPartition(topic, partition)
         written = write_marker(
@@ -303,10 +316,13 @@ class DataPlane:
     # Topics
 
     def declare_topic(self, name: str, partitions: int) -> TopicChange | None:
-        """Makes sure at the start that a topic has so many partitions; what that changed.
+        """Create or grow a topic at start so that it has `partitions` partitions. Return the changes.
 
-        Raises ValueError for an illegal name or count, DeclaredTopicShrinks, TooManyPartitions, OSError,
-        StorageError.
+        Raises:
+            ValueError: the name or the count is invalid.
+            DeclaredTopicShrinks: the topic has more partitions.
+            TooManyPartitions: no file descriptors are left.
+            OSError, StorageError: the disk failed.
         """
         illegal = find_name_error(name)
         if illegal is None and is_internal(name):
@@ -344,11 +360,17 @@ class DataPlane:
         high_watermark: Callable[[int], int],
         producers: Callable[[int], ProducerStateManager | None],
     ) -> Topic:
-        """Makes a topic visible whose logs another part owns; call `on_high_watermark_advanced` when one of
-        them moves on.
+        """Make a topic visible whose logs another component owns. That component calls `on_high_watermark_advanced`
+        after each advance.
 
-        In: its properties; how many partitions; a partition's log (None: offline), where reading ends in it, and
-        its producers (None: not known, so that consumers of committed records wait).
+        Args:
+            name: the name of the topic.
+            topic_id: its id, 16 bytes.
+            overrides: its properties.
+            partitions: returns the number of its partitions.
+            log: returns a partition's log, or None if it is offline.
+            high_watermark: returns a partition's high watermark, where reads end.
+            producers: returns a partition's producers. None: unknown, so `read_committed` consumers wait.
         """
         return self.catalogue.attach_topic(
             name, topic_id, overrides, partitions, log, high_watermark, producers
@@ -368,11 +390,11 @@ class DataPlane:
         return await apply_retention(self.catalogue, now_ms, budget)
 
     def list_logs(self) -> dict[TopicPartition, PartitionLog]:
-        """Every open log that is owned here, for checkpoints, syncing and closing."""
+        """Return every open log of this process, for checkpoints, syncing and closing."""
         return {part.name: part.log for part in self.catalogue.iterate_hosted() if part.log is not None}
 
     def list_failed_partitions(self) -> dict[TopicPartition, Exception]:
-        """The partitions that are offline, and why."""
+        """Return the offline partitions with their errors."""
         return {
             part.name: part.failure for part in self.catalogue.iterate_hosted() if part.failure is not None
         }
@@ -407,7 +429,7 @@ def write_marker(
     transaction_version: int,
     now: Now,
 ) -> MarkerWritten:
-    """Writes a marker to a partition that clients produce to. The caller completes the fetches that wait for it."""
+    """Write a marker to a partition of clients. The caller completes the delayed fetches."""
     topic = catalogue.find_topic(name.topic)
     if topic is None or not 0 <= name.partition < len(topic.hosted):
         return MarkerWritten(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -440,7 +462,7 @@ def write_marker(
 
 
 async def apply_retention(catalogue: Catalogue, now_ms: int, budget: Budget) -> list[TopicChange]:
-    """Apply retention to all partitions; see `DataPlane.apply_retention`."""
+    """Apply retention to all partitions. `DataPlane.apply_retention` describes the arguments."""
     failed: list[TopicChange] = []
     for part in list(catalogue.iterate_hosted()):
         await budget.checkpoint()

@@ -1,6 +1,4 @@
-"""The result of a data plane call, the changes of topics that it reports, and topics that clients asked for
-and that do not exist.
-"""
+"""The result of a data plane call, its topic changes, and the missing topics that clients requested."""
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
@@ -15,7 +13,7 @@ from storage.log import PartitionLog
 
 
 class TopicCreated(Struct, frozen=True):
-    """A topic exists now; `automatic` when a Metadata request brought it into being."""
+    """A topic was created; `automatic` if a Metadata request caused it."""
 
     name: str
     topic_id: bytes
@@ -24,20 +22,20 @@ class TopicCreated(Struct, frozen=True):
 
 
 class TopicDeleted(Struct, frozen=True):
-    """A topic is gone, its offsets with it."""
+    """A topic was deleted with its committed offsets."""
 
     name: str
     topic_id: bytes
 
 
 class FilesLeft(Struct, frozen=True):
-    """Files of deleted topics could not be removed; the next start tries again."""
+    """Files of deleted topics could not be removed. The next start tries again."""
 
     reason: str
 
 
 class PartitionsAdded(Struct, frozen=True):
-    """A topic grew; `partitions` counts all of them."""
+    """A topic has new partitions; `partitions` is the new total."""
 
     name: str
     topic_id: bytes
@@ -45,22 +43,21 @@ class PartitionsAdded(Struct, frozen=True):
 
 
 class ConfigChanged(Struct, frozen=True):
-    """The overrides of a topic are now these."""
+    """The new overrides of a topic."""
 
     name: str
     configs: tuple[tuple[str, str], ...]
 
 
 class GroupConfigChanged(Struct, frozen=True):
-    """The configs that a group has of its own are now these."""
+    """The new config overrides of a group."""
 
     group_id: str
     configs: tuple[tuple[str, str], ...]
 
 
 class StoresSet(Struct, frozen=True):
-    """Stores of listeners were set to what they are: they are to be read again. The names are those of their
-    properties."""
+    """A request set key or trust stores of listeners, so that they must be reloaded. `names` are property names."""
 
     names: tuple[str, ...]
 
@@ -74,22 +71,21 @@ class PartitionFailed(Struct, frozen=True):
 
 
 class PartitionsRefused(Struct, frozen=True):
-    """Topics were not created, or did not grow, because there are no descriptors for their partitions."""
+    """File descriptors were missing for new topics or partitions, so they were not created."""
 
     topics: int
     reason: str
 
 
 class ReplicationFactorRefused(Struct, frozen=True):
-    """Topics were not created, because there are too few brokers for their replicas. `reason` is Kafka's message
-    for the first topic."""
+    """Topics were not created for lack of brokers. `reason` is Kafka's message for the first topic."""
 
     names: tuple[str, ...]
     reason: str
 
 
 class ReplicationFactorReduced(Struct, frozen=True):
-    """A topic was created with fewer replicas than the request asks for, because there are too few brokers."""
+    """A topic was created with fewer replicas than requested, because the cluster has too few brokers."""
 
     name: str
     asked: int
@@ -97,14 +93,14 @@ class ReplicationFactorReduced(Struct, frozen=True):
 
 
 class DirectoryFailed(Struct, frozen=True):
-    """The data directory did not say what was asked of it."""
+    """An operation on the data directory failed."""
 
     path: str
     reason: str
 
 
 class SegmentRolled(Struct, frozen=True):
-    """A log began a new segment: time to sync the ones before it, as Kafka does then."""
+    """A log rolled to a new segment. As in Kafka the earlier segments must be synced."""
 
     name: str
     partition: int
@@ -112,7 +108,7 @@ class SegmentRolled(Struct, frozen=True):
 
 
 class MarkerRepeated(Struct, frozen=True):
-    """A marker that a partition had already was written once more."""
+    """A marker that the partition already had was written again."""
 
     name: str
     partition: int
@@ -138,11 +134,11 @@ TopicChange = (
 )
 
 MAX_REPORTED_MISSING: Final = 500
-"""How many of one request are looked at for a line; no more than those would be told apart."""
+"""The maximum number of missing topics of one request that are examined for log lines."""
 
 
 class MissingReason(Enum):
-    """Why a topic or partition that was asked for is not there, as a clause for people."""
+    """The reason why a requested topic or partition is missing, as a clause for log lines."""
 
     UNKNOWN = "there is no such topic"
     NO_PARTITION = "the topic has fewer partitions"
@@ -158,8 +154,9 @@ class MissingReason(Enum):
 
 
 class MissingTopic(Struct, frozen=True):
-    """A client asked for a topic that is not there, by name or (`topic_id` is not empty) by id, or for a
-    partition that the topic does not have."""
+    """A client requested a missing topic, by name or by id (`topic_id` is not empty), or a missing partition of a
+    topic.
+    """
 
     name: str
     reason: MissingReason
@@ -170,7 +167,7 @@ class MissingTopic(Struct, frozen=True):
 def describe_missing_partition(
     catalogue: Catalogue, name: str, number: int, topic_id: bytes = ZERO_ID
 ) -> MissingTopic:
-    """A partition that is not there: its topic is not, which may have been asked for by id, or it has fewer."""
+    """Describe a missing partition: its topic is unknown, by name or id, or has fewer partitions."""
     if topic_id != ZERO_ID and catalogue.find_topic_by_id(topic_id) is None:
         return MissingTopic("", MissingReason.UNKNOWN, topic_id=topic_id)
     if catalogue.find_topic(name) is None:
@@ -181,11 +178,11 @@ def describe_missing_partition(
 class Answer(Struct):
     """The outcome of one request.
 
-    `response` is a message or one of `coordinator.core.response_status`: BLOCKED for a long-poll Fetch, to
-    come later as a completion. `completions`: delayed fetches, as (waiter, response), that this call completed.
-    `durable`: the reply waits until each log is synced up to that offset. `unawaited`: logs that are to be
-    synced as well, and that no reply waits for. `changes`: what became of topics, for the group core, the log
-    lines and the metrics. `missing`: what was asked for and is not there, for the log lines.
+    `response`: a message or a constant of `coordinator.core.response_status`; BLOCKED for a long-poll Fetch, whose
+    response is a later completion. `completions`: the delayed fetches that this call completed, as (waiter,
+    response). `durable`: the logs, with the offsets that must be synced before the reply is sent. `unawaited`:
+    further logs to sync without delaying a reply. `changes`: changes of topics, for the group core, log lines and
+    metrics. `missing`: the missing topics that the request named, for log lines.
     """
 
     response: object
@@ -197,11 +194,11 @@ class Answer(Struct):
 
 
 class MarkerWritten(Struct):
-    """What became of a marker.
+    """The result of writing a marker.
 
-    `error`: NONE; UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, after which it may be tried again;
-    INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED. `log`: has to be synced up to `end_offset` before the
-    marker counts as written; None where nothing is to be waited for. `changes`, `completions`: as of an Answer.
+    `error`: NONE; UNKNOWN_TOPIC_OR_PARTITION or KAFKA_STORAGE_ERROR, which can be retried; INVALID_PRODUCER_EPOCH
+    or TRANSACTION_COORDINATOR_FENCED. `log`: must be synced up to `end_offset` before the marker counts as written;
+    None if no sync is needed. `changes`, `completions`: see `Answer`.
     """
 
     error: ErrorCode

@@ -1,15 +1,15 @@
-"""Fetch: records for consumers, at once or as soon as there are enough of them.
+"""Fetch: return records to consumers, at once or when enough have arrived.
 
-A request is answered as a whole or BLOCKED as a whole. It is answered at once when it finds `min_bytes`, meets an
-error, does not want to wait, or has nothing to wait for; otherwise it waits for appends to its partitions, or for
-`max_wait_ms`. What it then answers is read afresh.
+A request is answered as a whole or BLOCKED as a whole. The broker answers at once if it finds `min_bytes`, hits an
+error, or the request allows or needs no wait. Otherwise the request waits for appends to its partitions, up to
+`max_wait_ms`. The delayed response reads the logs anew.
 
-Partitions are read in order, each up to `partition_max_bytes`, all together up to `max_bytes`; the first
-one that has records gives at least one batch, however large, so that a consumer always gets on. A last batch
-is cut where the bytes end: consumers know that, and read it again.
+Partitions are read in order, each up to `partition_max_bytes` and together up to `max_bytes`. The first partition
+with records returns at least one batch of any size, so that a consumer always makes progress. The last batch may be
+truncated; consumers discard it and fetch it again.
 
-Consumers of committed records read up to the last stable offset: what comes after it neither answers their requests
-nor wakes them. They are told which of what they get may be of transactions that were aborted, and leave it out.
+`read_committed` consumers read up to the last stable offset. Later records neither satisfy nor wake their requests.
+The response lists the aborted transactions in its range, and the consumer filters their records out.
 
 Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`; KIP-98.
 """
@@ -66,18 +66,19 @@ from storage.storage_errors import OffsetOutOfRange, StorageError, format_error_
 from storage.topic_partition import TopicPartition
 
 LARGE_FETCH_BYTES: Final = 1024 * 1024
-"""Records of a fetch from so many partitions that it is answered in steps. Between them what it has found is in
-memory, and nobody has counted it."""
+"""A fetch from many partitions is answered in steps of this many bytes of records. Between steps the records are in
+memory and not yet counted against the limit.
+"""
 STORAGE_ERROR_VERSION: Final = 6
 ERRORS_WITH_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 PARTITIONS_PER_STEP: Final = 500
-"""Partitions that are put into the answer in one step."""
+"""Partitions added to a response in one step."""
 
 ReadPartitions = list[tuple[TargetKey, PartitionData]]
 
 
 def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now: Now) -> Answer | LongAnswer:
-    """Answer with the present records; or with BLOCKED, and the response is a completion of a later call."""
+    """Return a response with the present records, or BLOCKED; then a later call completes the request."""
     fetcher = plane.fetcher
     if fetcher is None:
         fetcher = plane.fetcher = Fetcher(
@@ -95,7 +96,7 @@ def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now:
 
 
 class Fetcher:
-    """Answers Fetch requests over the catalogue's partitions."""
+    """Answers Fetch requests from the catalogue's partitions."""
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class Fetcher:
         room: Callable[[], int],
         ownership: PartitionOwnership,
     ) -> None:
-        """In: `room` says how many bytes of records an answer may have now, beyond its first batch."""
+        """`room` returns how many bytes of records a response may hold now, beyond its first batch."""
         self._ownership = ownership
         self._room = room
         self._catalogue = catalogue
@@ -115,12 +116,12 @@ class Fetcher:
         self._purgatory = purgatory
         self._reported: set[TopicPartition] = set()
         self._failures: list[PartitionFailed] = []
-        """Partitions that could not be read, each reported once, with the next answer."""
+        """Failed partitions, each reported once with the next answer."""
 
     async def answer_request(
         self, request: FetchRequest, context: Context, monotonic_ms: int, work: LongWork
     ) -> Answer:
-        """Return the answer; BLOCKED when `answer_delayed_fetch` gives it later."""
+        """Return the answer, or BLOCKED; then `answer_delayed_fetch` returns it later."""
         version = context.api_version
         interruption_count = self._purgatory.interruption_count
         fetch = await self._sessions.open_context(work, request, version, self._find_topic_name, monotonic_ms)
@@ -137,7 +138,7 @@ class Fetcher:
             delayed = DelayedFetch(request, context, fetch, monotonic_ms + request.max_wait_ms)
             delayed.missing_bytes = max(1, min(delayed.missing_bytes, self._max_bytes))
             is_satisfied = await self._await_records(work, delayed)
-            # While a large fetch was read, a partition may have been deleted, or have got another leader.
+            # While a large fetch was read, a partition may have been deleted or have changed its leader.
             if not is_satisfied and self._purgatory.interruption_count == interruption_count:
                 self._purgatory.add_fetch(delayed)
                 return Answer(BLOCKED, changes=failures, missing=missing)
@@ -145,7 +146,7 @@ class Fetcher:
         return Answer(response, changes=failures, missing=missing)
 
     async def answer_delayed_fetch(self, delayed: DelayedFetch, monotonic_ms: int, work: LongWork) -> Answer:
-        """Return the answer to a fetch that has left the purgatory, with the records that there are now."""
+        """Return the answer to a fetch that has left the purgatory, with the present records."""
         context = delayed.context
         found, _, _, _ = await self._read_partitions(work, delayed.fetch, delayed.request, context)
         response = await self._build_response(work, delayed.fetch, context, found, monotonic_ms)
@@ -155,7 +156,7 @@ class Fetcher:
         topic = self._catalogue.find_topic_by_id(topic_id)
         return None if topic is None else topic.name
 
-    # Reading
+    # Reads
 
     def _find_partition(self, target: FetchTarget, context: Context) -> ReadablePartition | ErrorCode:
         if target.topic_id != ZERO_ID:
@@ -174,10 +175,12 @@ class Fetcher:
     async def _read_partitions(
         self, work: LongWork, fetch: FetchContext, request: FetchRequest, context: Context
     ) -> tuple[ReadPartitions, int, bool, list[FetchTarget]]:
-        """What each partition has, how many bytes of records that is, whether it may be waited for more, and which
-        partitions are not there.
+        """Read the partitions of a fetch.
 
-        A topic that does not exist does not end the wait, an error while reading does; as in Kafka.
+        Returns the data of each partition, the total size of the records in bytes, whether the request may wait for
+        more, and the missing partitions.
+
+        As in Kafka an unknown topic does not end the wait, but a read error does.
         """
         found: ReadPartitions = []
         unknown_ids: ReadPartitions = []
@@ -271,8 +274,8 @@ class Fetcher:
         return data
 
     async def _await_records(self, work: LongWork, delayed: DelayedFetch) -> bool:
-        """Notes what a fetch waits for; whether there is enough already, in batches that one read did not
-        reach.
+        """Register the awaited offsets. Return whether enough bytes are available already, in batches beyond one
+        read.
         """
         is_satisfied = False
         is_committed = delayed.request.isolation_level == READ_COMMITTED
@@ -288,13 +291,13 @@ class Fetcher:
                     delayed.missing_bytes -= awaited.count_new_bytes(delayed.missing_bytes)
                     is_satisfied = delayed.missing_bytes <= 0
         if delayed.fetch.is_large and not is_satisfied:
-            # Others were let in since the first partition was read.
+            # Other requests ran since the first partition was read.
             is_satisfied = any(
                 awaited.end_offset > awaited.counted_to for awaited in delayed.awaited.values()
             )
         return is_satisfied
 
-    # Answering
+    # Responses
 
     async def _build_response(
         self,
@@ -311,7 +314,7 @@ class Fetcher:
             session_id = fetch.session.session_id
             if fetch.session.epoch == next_epoch(fetch.epoch):
                 found = filter_changed(fetch.targets, found)
-            else:  # another request of this session came while this one was delayed
+            else:  # another request of this session arrived during the delay
                 found, error = [], ErrorCode.INVALID_FETCH_SESSION_EPOCH
         elif fetch.creates_session:
             for key, data in found:
@@ -347,7 +350,7 @@ async def _group_by_topic(
 
 
 def _list_aborted(partition: ReadablePartition, offset: int, size_bytes: int) -> list[AbortedTransaction]:
-    """The aborted transactions that what was read may be of, in the order of their markers."""
+    """Return the aborted transactions that may overlap the returned records, in order of their markers."""
     if not size_bytes:
         return []
     return [

@@ -1,6 +1,4 @@
-"""Fetches that wait for records: by partition, so that an append wakes only those concerned, and by
-deadline.
-"""
+"""Delayed fetches, by partition, so that an append wakes only the affected ones, and by deadline."""
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
@@ -19,7 +17,9 @@ if TYPE_CHECKING:
 
 _SPARE: Final = 64
 MAX_PARTITIONS: Final = 200_000
-"""Of all fetches that wait. They are in memory as long as those like, whoever knows the partitions."""
+"""The maximum number of partitions in all delayed fetches. Their memory is held for as long as clients choose to
+wait.
+"""
 
 
 class AwaitedPartition:
@@ -30,22 +30,20 @@ class AwaitedPartition:
     def __init__(
         self, partition: ReadablePartition, fetch_offset: int, max_bytes: int, *, is_committed: bool
     ) -> None:
-        """`is_committed`: whether only what is before the last stable offset counts."""
+        """`is_committed`: whether only records before the last stable offset count."""
         self._partition = partition
         self._is_committed = is_committed
         self.counted_to = fetch_offset
         self.left_bytes = max_bytes
-        """How much more of this partition the answer can hold."""
+        """The number of bytes of this partition that still fit into the response."""
 
     @property
     def end_offset(self) -> int:
-        """Where reading ends now."""
+        """Return the offset at which reads end now."""
         return self._partition.last_stable_offset if self._is_committed else self._partition.high_watermark
 
     def count_new_bytes(self, most: int) -> int:
-        """Bytes that have become readable since the last count, `most` or more of them being as good as
-        `most`.
-        """
+        """Count the bytes that became readable since the last count. Stop at `most` bytes or more."""
         log, end = self._partition.log, self.end_offset
         if log is None or end <= self.counted_to:
             return 0
@@ -54,15 +52,13 @@ class AwaitedPartition:
                 log, self.counted_to, end, min(most, self.left_bytes)
             )
         except (StorageError, OSError):
-            return most  # the answer will read there too, and tell the client
+            return most  # the response reads from here and reports the error
         self.left_bytes -= counted
         return counted
 
 
 def count_readable_bytes(log: PartitionLog, offset: int, end: int, most: int) -> tuple[int, int]:
-    """How many bytes of whole batches lie from `offset` to `end`, until `most` are found; the offset after
-    them.
-    """
+    """Return the bytes of whole batches from `offset` to `end`, up to about `most`, and the offset after them."""
     size = 0
     while size < most and log.log_start_offset <= offset < end:
         data = log.read(offset, most - size, up_to=end)
@@ -78,7 +74,7 @@ def count_readable_bytes(log: PartitionLog, offset: int, end: int, most: int) ->
 
 
 class DelayedFetch:
-    """A fetch that found less than it asked for."""
+    """A fetch that found fewer bytes than it requires."""
 
     __slots__ = (
         "awaited",
@@ -94,9 +90,9 @@ class DelayedFetch:
     def __init__(
         self, request: "FetchRequest", context: Context, fetch: FetchContext, deadline_ms: int
     ) -> None:
-        """`deadline_ms`: the monotonic time at which it is answered with whatever there is."""
+        """`deadline_ms` is the monotonic time at which the fetch completes with any available records."""
         self.request = request
-        """How much it wants; from where is in `fetch`."""
+        """The limits of the request; `fetch` has the offsets."""
         request.topics, request.forgotten_topics_data = [], []
         self.context = context
         self.partitions = len(fetch.targets)
@@ -110,7 +106,7 @@ class DelayedFetch:
         return self.deadline_ms < other.deadline_ms
 
     def is_satisfied_by(self, name: TopicPartition) -> bool:
-        """Whether, with what a partition has now, there is enough to answer."""
+        """Return whether the present records of a partition satisfy the fetch."""
         awaited = self.awaited[name]
         if self.missing_bytes == 1 and awaited.left_bytes > 0:
             return awaited.end_offset > awaited.counted_to
@@ -119,7 +115,7 @@ class DelayedFetch:
 
 
 class FetchPurgatory:
-    """All fetches that wait. One at most for each waiter."""
+    """All delayed fetches, at most one for each waiter."""
 
     def __init__(self) -> None:
         self._by_waiter: dict[int, DelayedFetch] = {}
@@ -127,17 +123,17 @@ class FetchPurgatory:
         self._by_deadline: list[DelayedFetch] = []
         self._partitions = 0
         self.interruption_count = 0
-        """How many partitions have been deleted, or have got another leader."""
+        """The number of deletions and leader changes of partitions."""
 
     def has_room(self, partitions: int) -> bool:
-        """Whether a fetch from so many partitions may wait; it is answered with what there is otherwise."""
+        """Return whether a fetch from this many partitions may wait. Otherwise the broker answers it at once."""
         return self._partitions + partitions <= MAX_PARTITIONS
 
     def __len__(self) -> int:
         return len(self._by_waiter)
 
     def add_fetch(self, delayed: DelayedFetch) -> None:
-        """Lets it wait until something of what it awaits satisfies it, or its deadline passes."""
+        """Add a fetch. It waits until an awaited partition satisfies it or its deadline passes."""
         waiter = delayed.context.waiter
         assert waiter not in self._by_waiter, waiter
         self._by_waiter[waiter] = delayed
@@ -147,7 +143,7 @@ class FetchPurgatory:
             self._by_partition.setdefault(name, {})[waiter] = delayed
 
     def pop_satisfied(self, name: TopicPartition) -> list[DelayedFetch]:
-        """Takes out those that a partition's new records satisfy."""
+        """Remove and return the fetches that a partition's new records satisfy."""
         waiting = self._by_partition.get(name)
         if not waiting:
             return []
@@ -157,8 +153,9 @@ class FetchPurgatory:
         return woken
 
     def pop_interrupted(self, names: Sequence[TopicPartition]) -> list[DelayedFetch]:
-        """Remove and return the fetches that await one of these partitions, which are deleted or have another
-        leader."""
+        """Remove and return the fetches that await one of these partitions, which were deleted or have a new
+        leader.
+        """
         woken = []
         self.interruption_count += len(names)
         for name in names:
@@ -168,7 +165,7 @@ class FetchPurgatory:
         return woken
 
     def pop_expired(self, monotonic_ms: int) -> list[DelayedFetch]:
-        """Takes out those whose deadline has come."""
+        """Remove and return the fetches whose deadline has passed."""
         expired = []
         while self._by_deadline and (
             self._by_deadline[0].is_done or self._by_deadline[0].deadline_ms <= monotonic_ms
@@ -180,13 +177,13 @@ class FetchPurgatory:
         return expired
 
     def next_deadline_ms(self) -> int | None:
-        """The earliest deadline, None when nothing waits."""
+        """Return the earliest deadline; None without delayed fetches."""
         while self._by_deadline and self._by_deadline[0].is_done:
             heappop(self._by_deadline)
         return self._by_deadline[0].deadline_ms if self._by_deadline else None
 
     def forget_waiter(self, waiter: int) -> None:
-        """Forgets the fetch of a waiter whose connection is gone."""
+        """Remove the fetch of a waiter whose connection was closed."""
         delayed = self._by_waiter.get(waiter)
         if delayed is not None:
             self._remove_fetch(delayed)
@@ -201,7 +198,7 @@ class FetchPurgatory:
             del waiting[waiter]
             if not waiting:
                 del self._by_partition[name]
-        # Entries that are done leave the heap when they come up, or here when they are the most of it.
+        # Completed entries leave the heap at its top, or here once they are the majority.
         if len(self._by_deadline) > 2 * len(self._by_waiter) + _SPARE:
             self._by_deadline = [entry for entry in self._by_deadline if not entry.is_done]
             heapify(self._by_deadline)

@@ -1,14 +1,14 @@
-"""Fetch sessions: a consumer names its partitions once, and then only what changes. Source: KIP-227,
-`FetchSession`.
+"""Fetch sessions: a consumer lists its partitions once and then sends only changes.
 
-A request with epoch 0 lists everything (a *full* fetch) and may be given a session; the following ones
-carry its id and the next epoch (*incremental* fetches): new or changed partitions, and those to forget. The
-answer to such a one holds only partitions with something new: records, an error, another high watermark or
-log start offset. Epoch -1 ends the session. There is a place for so many sessions; a new one takes the
-place of one that is stale, or old and smaller.
+A request with epoch 0 lists all partitions (a *full* fetch) and can open a session. *Incremental* fetches carry the
+session id and the next epoch; they list new, changed and forgotten partitions. Their response contains only
+partitions with records, an error, or a changed high watermark or log start offset. Epoch -1 closes the session. The
+number of sessions is limited. A new session can evict a stale one, or an old and smaller one.
 
-As in Kafka partitions that nobody knows are kept as well, since they may come to be. All sessions together have a
-bound on partitions, which Kafka has not: whoever wants more than is left gets no session, and fetches in full.
+As in Kafka a session keeps unknown partitions, because they may be created later. Unlike Kafka the broker also
+limits the partitions of all sessions together; beyond that limit a consumer gets no session and fetches in full.
+
+Source: KIP-227, Kafka's `FetchSession`.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,20 +29,20 @@ EVICTION_MS: Final = 120_000
 TOPIC_IDS_VERSION: Final = 13
 
 LARGE_FETCH: Final = 4_000
-"""Partitions that are read in a twentieth of a second, if there is little to read."""
+"""Reading this many partitions takes about 50 ms if they have few new records."""
 
 TargetKey = tuple[str | bytes, int]
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch of the request that follows one with this epoch."""
+    """Return the epoch of the next request."""
     if epoch < 0:
         return FINAL_EPOCH
     return 1 if epoch == MAX_EPOCH else epoch + 1
 
 
 class FetchTarget:
-    """One partition that is fetched from, and what its session was last told of it."""
+    """A fetched partition and the values that its session last sent to the consumer."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -57,7 +57,7 @@ class FetchTarget:
     )
 
     def __init__(self, name: str | None, topic_id: bytes, wanted: "FetchPartition") -> None:
-        """`name` None: no topic with this id is known (yet)."""
+        """`name` is None while the topic id is unknown."""
         self.name = name
         self.topic_id = topic_id
         self.partition = wanted.partition
@@ -66,21 +66,21 @@ class FetchTarget:
         self.update(wanted)
 
     def update(self, wanted: "FetchPartition") -> None:
-        """Takes over what the newest request says of this partition."""
+        """Apply the values of the newest request for this partition."""
         self.current_leader_epoch = wanted.current_leader_epoch
         self.fetch_offset = wanted.fetch_offset
         self.last_fetched_epoch = wanted.last_fetched_epoch
         self.max_bytes = wanted.partition_max_bytes
 
     def copy_position(self, other: "FetchTarget") -> None:
-        """Take over the values of another target for the same partition."""
+        """Copy the position of another target for the same partition."""
         self.current_leader_epoch = other.current_leader_epoch
         self.fetch_offset = other.fetch_offset
         self.last_fetched_epoch = other.last_fetched_epoch
         self.max_bytes = other.max_bytes
 
     def update_response_data(self, data: "PartitionData") -> bool:
-        """Whether an incremental answer must hold `data`; what it says then counts as told."""
+        """Return whether an incremental response must include `data`, and record it as sent."""
         is_new = (
             bool(data.records)
             or data.error_code != ErrorCode.NONE
@@ -88,14 +88,14 @@ class FetchTarget:
             or self.high_watermark != data.high_watermark
             or self.log_start_offset != data.log_start_offset
         )
-        # After an error everything has to be told again.
+        # After an error the next response must include all values.
         self.high_watermark = -1 if data.error_code != ErrorCode.NONE else data.high_watermark
         self.log_start_offset = data.log_start_offset
         return is_new
 
 
 class FetchSession:
-    """The partitions of one consumer on this broker, in the order in which they are served."""
+    """The partitions of one consumer on this broker, in the order in which responses serve them."""
 
     __slots__ = (
         "created_ms",
@@ -117,11 +117,11 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.size_when_used = len(targets)
         self.epoch = next_epoch(INITIAL_EPOCH)
-        """Of the request that is expected next."""
+        """The expected epoch of the next request."""
 
 
 class FetchContext:
-    """What one request fetches from, and how its answer is to be put together."""
+    """The partitions of one fetch request and the rules for its response."""
 
     __slots__ = ("creates_session", "epoch", "error", "session", "targets")
 
@@ -143,28 +143,33 @@ class FetchContext:
 
     @property
     def is_large(self) -> bool:
-        """Whether there are so many partitions that others are to be answered in between."""
+        """Return whether the fetch is so large that other requests must run in between."""
         return len(self.targets) > LARGE_FETCH
 
 
 class FetchSessionCache:
-    """All sessions of this broker. Times are monotonic milliseconds."""
+    """All fetch sessions of this broker. Times are monotonic milliseconds."""
 
     def __init__(self, slots: int, max_partitions: int, random_id: Callable[[], int]) -> None:
-        """In: how many sessions there may be, and how many partitions in all of them; a source of ids from 1 to
-        2^31 - 1."""
+        """Create an empty cache.
+
+        Args:
+            slots: the maximum number of sessions.
+            max_partitions: the maximum number of partitions in all sessions together.
+            random_id: returns a random session id from 1 to 2^31 - 1.
+        """
         self._slots = slots
         self._max_partitions = max_partitions
         self._partitions = 0
         self._random_id = random_id
         self._sessions: dict[int, FetchSession] = {}
-        """The least recently used comes first."""
+        """The least recently used session comes first."""
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def is_large(self, request: "FetchRequest") -> bool:
-        """Whether so much is fetched that others are to be answered in between."""
+        """Return whether the request is so large that other requests must run in between."""
         session = self._sessions.get(request.session_id)
         named = sum(len(topic.partitions) for topic in request.topics)
         return named + (0 if session is None else len(session.targets)) > LARGE_FETCH
@@ -195,7 +200,7 @@ class FetchSessionCache:
             return FetchContext({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         self._update_session(session, named, request, version)
         if not session.targets or self._partitions > self._max_partitions:
-            # What the request itself names is fetched all the same, without a session.
+            # The partitions of the request itself are served without a session.
             self._remove_session(session)
             return FetchContext(named)
         self._touch(session, now_ms)
@@ -203,9 +208,7 @@ class FetchSessionCache:
         return FetchContext(session.targets, session=session, epoch=epoch)
 
     def create_session(self, targets: dict[TargetKey, FetchTarget], uses_topic_ids: bool, now_ms: int) -> int:
-        """Keeps the partitions of a full fetch as a new session; its id, or NO_SESSION where there is no
-        room.
-        """
+        """Create a session for a full fetch and return its id, or NO_SESSION if the cache is full."""
         if not self._has_room(len(targets), now_ms):
             return NO_SESSION
         if len(self._sessions) >= self._slots and not self._evict(len(targets), now_ms):
@@ -224,7 +227,7 @@ class FetchSessionCache:
         request: "FetchRequest",
         version: int,
     ) -> None:
-        """Takes in what a request names, and leaves out what it forgets."""
+        """Add and update the partitions that a request lists, and remove the forgotten ones."""
         before = len(session.targets)
         for key, target in named.items():
             known = session.targets.setdefault(key, target)
@@ -241,8 +244,9 @@ class FetchSessionCache:
         self._partitions -= len(session.targets)
 
     def _has_room(self, size: int, now_ms: int) -> bool:
-        """Whether `size` more partitions may be kept. Stale sessions go for them; those that are used do not, or
-        one large session would end many small ones."""
+        """Return whether the cache can take `size` more partitions. Only stale sessions are evicted for them;
+        otherwise one large session would evict many small active ones.
+        """
         if size > self._max_partitions:
             return False
         while self._partitions + size > self._max_partitions:
@@ -253,7 +257,7 @@ class FetchSessionCache:
         return True
 
     def _stalest(self, now_ms: int) -> FetchSession | None:
-        """The least recently used session, if that is long ago."""
+        """Return the least recently used session if it is stale."""
         stalest = next(iter(self._sessions.values()), None)
         if stalest is None or now_ms - stalest.last_used_ms <= EVICTION_MS:
             return None
@@ -266,7 +270,7 @@ class FetchSessionCache:
         session.size_when_used = len(session.targets)
 
     def _evict(self, size: int, now_ms: int) -> bool:
-        """Makes room for a session of `size` partitions, or says that nothing may go for it."""
+        """Make room for a session of `size` partitions; return False if no session may be evicted for it."""
         stalest = self._stalest(now_ms)
         if stalest is not None:
             self._remove_session(stalest)
@@ -282,7 +286,7 @@ class FetchSessionCache:
 async def _read_named_targets(
     work: LongWork, request: "FetchRequest", version: int, find_topic_name: Callable[[bytes], str | None]
 ) -> dict[TargetKey, FetchTarget]:
-    """Return the partitions that a request names; of one that comes twice the last counts."""
+    """Return the partitions that a request lists; the last of duplicates counts."""
     targets: dict[TargetKey, FetchTarget] = {}
     for topic in request.topics:
         by_id = version >= TOPIC_IDS_VERSION
@@ -302,8 +306,8 @@ async def _read_named_targets(
 def filter_changed(
     targets: dict[TargetKey, FetchTarget], found: Iterable[tuple[TargetKey, "PartitionData"]]
 ) -> list[tuple[TargetKey, "PartitionData"]]:
-    """What an incremental answer holds. Partitions that had records go to the end, so that all get their
-    turn.
+    """Return the partitions of an incremental response. Partitions with records move to the end of the session, so
+    that each gets its turn.
     """
     changed = []
     for key, data in found:

@@ -1,10 +1,9 @@
-"""How many partitions the process has descriptors for.
+"""Limit the file descriptors that partitions use.
 
-The log of a partition keeps one file open, that of its active segment. What the process may have open in all is
-a limit of the system's. A part of it is kept for everything else: the partitions of internal topics, which come
-first, and what `open.files.reserved` says for connections, listeners and the small files that are written now
-and then. What is left is for the partitions of topics. A change that would need more is refused before it is
-made, and a start that finds more opens what it can.
+Each partition keeps one file open, its active segment. The system limits the open files of the process. Part of
+that limit is reserved: for the partitions of internal topics, which take precedence, and, by `open.files.reserved`,
+for connections, listeners and short-lived small files. The rest is for the partitions of topics. A change that
+needs more is refused before it is applied. At start, groupd opens as many logs as the limit allows.
 """
 
 import errno
@@ -17,33 +16,42 @@ _REMEDY: Final = "Raise it (ulimit -n, LimitNOFILE=, docker run --ulimit nofile=
 
 
 class TooManyPartitions(ApiError):
-    """There are no descriptors for so many."""
+    """Too few file descriptors are left for the requested partitions."""
 
 
 class NoFileDescriptorLeft(OSError):
-    """A partition is offline because there is no descriptor for its log."""
+    """A partition is offline because no file descriptor is left for its log."""
 
 
 class OpenFileLimit:
-    """The partitions of topics, counted: those that there are, and those whose logs are open."""
+    """Counts the existing partitions of topics and those with an open log."""
 
     __slots__ = ("_limit", "max_partitions", "open", "reserved")
 
     def __init__(self, limit: int, reserved: int) -> None:
-        """In: files that the process may have open; of these, kept for what is no partition (at most half)."""
+        """Create the limit.
+
+        Args:
+            limit: the maximum number of open files of the process.
+            reserved: the number of files reserved for other uses; at most half of `limit` applies.
+        """
         self._limit = limit
         self.max_partitions = limit - min(reserved, limit // 2)
-        """Partitions of topics that there may be."""
+        """The maximum number of partitions of topics."""
         self.reserved = 0
-        """Those that there are, or that are being made."""
+        """The number of partitions that exist or are being created."""
         self.open = 0
 
     def reserve_for_coordinators(self, partitions: int) -> None:
-        """An internal topic has so many partitions, or is about to: their logs are open as well."""
+        """Reserve descriptors for the partitions of an internal topic, whose logs are open as well."""
         self.max_partitions = max(0, self.max_partitions - partitions)
 
     def reserve_partitions(self, partitions: int) -> None:
-        """Counts new partitions. Raises TooManyPartitions."""
+        """Count new partitions.
+
+        Raises:
+            TooManyPartitions: the limit does not allow them.
+        """
         if self.reserved + partitions > self.max_partitions:
             raise TooManyPartitions(
                 ErrorCode.POLICY_VIOLATION,
@@ -54,7 +62,11 @@ class OpenFileLimit:
         self.reserved += partitions
 
     def acquire_file(self) -> None:
-        """Counts a log that is about to be opened. Raises NoFileDescriptorLeft."""
+        """Count a log before it is opened.
+
+        Raises:
+            NoFileDescriptorLeft: the limit is reached.
+        """
         if self.open >= self.max_partitions:
             raise NoFileDescriptorLeft(
                 errno.EMFILE,
@@ -65,13 +77,13 @@ class OpenFileLimit:
         self.count_open_file()
 
     def count_open_file(self) -> None:
-        """Counts a log that is open."""
+        """Count a log that is already open."""
         self.open += 1
 
     def release_file(self) -> None:
-        """A log is closed, or could not be opened after all."""
+        """Uncount a log that was closed or failed to open."""
         self.open -= 1
 
     def release_partitions(self, partitions: int) -> None:
-        """Partitions are there no more."""
+        """Uncount deleted partitions."""
         self.reserved -= partitions

@@ -1,9 +1,9 @@
-"""The transaction that the batches of a Produce request are of, and whether they may begin it in their partitions.
+"""Verify that the transactional batches of a Produce request belong to an ongoing transaction.
 
-Where their producer has a transaction open they may go on with it. For all other partitions of the request its
-coordinator is asked, in one question: producers that add partitions themselves (before version 12) are *verified*,
-for the others it adds the partitions. While the answer is on its way each batch holds a verification, so that one
-whose transaction is ended meanwhile is found out when it is written.
+A producer with an open transaction in a partition may continue it there. For all other partitions of the request
+the broker sends the transaction coordinator one request. Producers that add partitions themselves (before version
+12) are *verified*; for newer ones the coordinator adds the partitions. Each batch holds a verification guard until
+the response arrives, so that the append detects a transaction that has ended meanwhile.
 
 Source: Kafka's `ReplicaManager.handleProduceAppend`, `AddPartitionsToTxnManager`,
 `UnifiedLog.analyzeAndValidateProducerState`; KIP-98, KIP-890.
@@ -36,7 +36,7 @@ TOPIC_IDS_VERSION: Final = 13
 ABORTABLE_VERSION: Final = 11
 IMPLICIT_ADD_VERSION: Final = 12
 PARTITIONS_PER_STEP: Final = 50
-"""Partitions between two checkpoints."""
+"""The number of partitions between two checkpoints."""
 
 _CODES: Final = {
     InvalidProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -55,26 +55,27 @@ _RETRIABLE_ERRORS: Final = frozenset(
 
 
 class HeldVerification(NamedTuple):
-    """What a batch may begin its transaction with, and the producers that know of it: when the log is opened anew,
-    there are others."""
+    """The verification guard of a batch and the producer state that issued it. Reopening the log replaces that
+    state.
+    """
 
     producers: ProducerStateManager
     verification: VerificationStateEntry
 
 
 class VerifiedBatches(NamedTuple):
-    """What the batches of a request may begin their transaction with; whether they need that."""
+    """The verification guards of the batches of a request, and whether the batches need them."""
 
     is_needed: bool
     held: Mapping[TopicPartition, HeldVerification]
 
 
 NO_VERIFICATION: Final = VerifiedBatches(is_needed=True, held={})
-"""Of a request without transactional batches."""
+"""For requests without transactional batches."""
 
 
 class _TransactionalBatch(NamedTuple):
-    """A transactional batch: its place in the request, and what its header says."""
+    """A transactional batch: its position in the request and the fields of its header."""
 
     place: int
     partition: HostedPartition
@@ -82,14 +83,14 @@ class _TransactionalBatch(NamedTuple):
 
 
 def find_topic(plane: DataPlane, topic_data: TopicProduceData, version: int) -> Topic | None:
-    """The topic that a part of a request is for, by id or by name."""
+    """Find the topic of a part of a request by id or name."""
     if version >= TOPIC_IDS_VERSION:
         return plane.catalogue.find_topic_by_id(topic_data.topic_id)
     return plane.catalogue.find_topic(topic_data.name)
 
 
 async def has_transactional_batch(work: LongWork, request: ProduceRequest) -> bool:
-    """Return whether any batch is of a transaction."""
+    """Return whether any batch is transactional."""
     count = 0
     for topic_data in request.topic_data:
         for data in topic_data.partition_data:
@@ -108,8 +109,9 @@ async def verify_transaction(
     context: Context,
     sent: list[ReceivedBatch | ProduceError],
 ) -> VerifiedBatches:
-    """Have the coordinator add or verify partitions where that is needed. In `sent` the reason of a refusal
-    replaces each batch that must not be written."""
+    """Add or verify partitions at the transaction coordinator where needed. In `sent`, the error replaces each
+    batch that must not be written.
+    """
     batches = await _find_transactional_batches(plane, work, request, context, sent)
     if len({(batch.header.producer_id, batch.header.producer_epoch) for batch in batches}) > 1:
         message = "the transactional batches of a request are of one producer"
@@ -150,13 +152,17 @@ async def verify_transaction(
 
 
 def check_producer(partition: HostedPartition, header: BatchHeader, verified: VerifiedBatches) -> None:
-    """Whether a producer's batch that is no duplicate may be written now. Raises ProduceError."""
+    """Check that a non-duplicate batch of a producer may be written now.
+
+    Raises:
+        ProduceError: the batch must be rejected.
+    """
     log, producers = partition.log, partition.producers
     assert log is not None, partition.name
     assert producers is not None, partition.name
     held = verified.held.get(partition.name) if verified.held else None
     if held is not None and held.producers is not producers:
-        # The log was opened anew after the question. The producer sends it again.
+        # The log was reopened since the verification. The producer retries.
         raise ProduceError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     verification = None if held is None else held.verification
     try:
@@ -173,7 +179,7 @@ async def _find_transactional_batches(
     context: Context,
     sent: list[ReceivedBatch | ProduceError],
 ) -> list[_TransactionalBatch]:
-    """The batches that are of a transaction. Their headers are read as they came: nobody has checked them yet."""
+    """Find the transactional batches. Their headers come from the client and are not validated yet."""
     batches = []
     for place, (topic_data, data) in enumerate(_iterate_partitions(request)):
         if place % PARTITIONS_PER_STEP == 0:
@@ -183,11 +189,11 @@ async def _find_transactional_batches(
             continue
         topic = find_topic(plane, topic_data, context.api_version)
         if topic is None or not 0 <= data.index < len(topic.hosted):
-            continue  # gone since; said when the others are written
+            continue  # deleted since; the append reports it
         try:
             header = read_header(each.batch)
         except CorruptBatch:
-            continue  # refused when it is looked at
+            continue  # the validation of the batch rejects it
         if header.producer_id >= 0:
             batches.append(_TransactionalBatch(place, topic.hosted[data.index], header))
     return batches
@@ -200,8 +206,11 @@ def _iterate_partitions(request: ProduceRequest) -> Iterator[tuple[TopicProduceD
 
 
 def _hold_verification(batch: _TransactionalBatch, now: Now, *, adds: bool) -> HeldVerification | None:
-    """What a batch has to hold while its coordinator is asked; None where it goes on with what is open. Raises
-    ProduceError."""
+    """Create the guard that a batch holds during its verification; None if it continues an open transaction.
+
+    Raises:
+        ProduceError: the batch must be rejected.
+    """
     partition = batch.partition
     if partition.usable_log(now.monotonic_ms) is None:
         raise ProduceError(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -218,8 +227,9 @@ def _hold_verification(batch: _TransactionalBatch, now: Now, *, adds: bool) -> H
 
 
 def _convert_error(code: ErrorCode, question: AddOrVerifyRequest) -> ProduceError | None:
-    """What a producer is told of its coordinator's answer. One that does not know an error gets one that makes it
-    do what is right."""
+    """Convert the coordinator's error to one that the producer knows. Older producers get an error with the same
+    reaction.
+    """
     if code is ErrorCode.NONE:
         return None
     if code is ErrorCode.PRODUCER_FENCED:

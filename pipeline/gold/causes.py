@@ -1,16 +1,20 @@
-"""Why a group rebalanced, and what it did to its partitions, read from its records in the order of the log.
+"""Find the cause of each rebalance of a group, and its partition moves, from the group's records in log order.
 
-A record says who is in the group after a rebalance, not why it came about. What it differs in from the record
-before says why: somebody came, somebody went, a client came back under another member id (a restart: to the
-coordinator somebody who left and somebody who came), the members ask for other topics, there are other partitions.
-Where nothing of that differs, a member joined again of its own accord, or a cooperative assignor made the second of
-its two steps: partitions that were taken from one member are given to another.
+A group metadata record lists the members after a rebalance but not its cause. The difference from the previous
+record gives the cause:
 
-*Moved* are the partitions that a member had and another one has now. How many had to move follows from how
-many each has in the end: a member who stays could have kept as many of its own as it is given. What moved
-beyond that *need not have*; it says how sticky the assignor is.
+- a client joined or left;
+- a client restarted, so it has another member id; the coordinator sees one leave and one join;
+- the members subscribe to other topics, or the set of partitions changed.
 
-The log does not tell a member that left from one whose session ran out.
+Without such a difference, either a member rejoined without a visible reason, or a cooperative assignor made the
+second of its two steps and assigned the partitions that a member had revoked.
+
+A partition *moved* if another member owns it now. The minimum number of moves follows from the number of partitions
+of each member: a remaining member could keep as many of its own partitions as it is assigned now. Moves beyond that
+minimum are *needless* and measure the stickiness of the assignor.
+
+The log does not distinguish a member that left from one whose session expired.
 """
 
 from collections import Counter
@@ -33,13 +37,14 @@ LAST_WENT: Final = "last went"
 
 Row = dict[str, Any]
 Place = tuple[str, int]
-"""A topic, or its id, and a partition."""
+"""A topic name or topic id, and a partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A group after a rebalance. `clients` by member (its instance id if it is static), each client id and host;
-    `subscriptions` and `holds` by member, None where they cannot be read."""
+    """A group after a rebalance. `clients` maps each member (a static member by its instance id) to client id and
+    host. `subscriptions` and `holds` are by member; None if they cannot be decoded.
+    """
 
     clients: Mapping[str, str]
     subscriptions: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
@@ -48,21 +53,23 @@ class Standing:
 
     @property
     def places(self) -> frozenset[Place]:
-        """All partitions that somebody has."""
+        """All assigned partitions."""
         return frozenset().union(*(self.holds or {}).values())
 
 
 def client_name(client_id: str | None, client_host: str | None) -> str:
-    """What a client is called, whatever its member id: `orders@10.0.0.7`."""
+    """Return a client's name without its member id, such as `orders@10.0.0.7`."""
     return f"{client_id or '?'}@{(client_host or '?').removeprefix('/')}"
 
 
 def cause_of(before: Standing | None, now: Standing, ever_held: Iterable[Place], *, is_new: bool) -> Row:
-    """What a rebalance came of: `cause`, and the clients that `came`, `went` and `came_back`, each as often as
-    it did.
+    """Return the `cause` of a rebalance and the clients that `came`, `went` and `came_back`, each with repetitions.
 
-    In: how the group stood before, None where nobody knows, unless the group `is_new` (or was empty); the
-    partitions that somebody of the group ever had before.
+    Args:
+        before: the group before the rebalance; None if unknown, or if the group `is_new` or was empty.
+        now: the group after the rebalance.
+        ever_held: the partitions that any member owned earlier.
+        is_new: whether this is the group's first rebalance.
     """
     if before is None and not is_new:
         return {"cause": UNKNOWN, "came": [], "went": [], "came_back": []}
@@ -105,13 +112,16 @@ def _cause(old: Standing, now: Standing, who: Row, ever_held: frozenset[Place]) 
 
 
 def _gave_up(old: Standing, now: Standing) -> bool:
-    """Whether partitions are free so that others can have them next: the first of two steps."""
+    """Return whether members revoked partitions without a new owner: the first of two cooperative steps."""
     return (now.protocol or "").startswith("cooperative") and now.places < old.places
 
 
 def moves_of(before: Standing | None, now: Standing) -> Row:
-    """`n_partitions` that are held, `moved` and `needless`, `fewest` and `most` of a member, and `idle`
-    members, who have none; NULL what cannot be read."""
+    """Count the moves of a rebalance.
+
+    Returns the columns `n_partitions` (assigned), `moved`, `needless`, `fewest` and `most` (per member), and `idle`
+    (members without partitions). Undecodable values are NULL.
+    """
     if now.holds is None or not now.clients:
         return dict.fromkeys(("n_partitions", "moved", "needless", "fewest", "most", "idle"))
     numbers = [len(now.holds.get(member, ())) for member in now.clients]
@@ -139,16 +149,17 @@ def moves_of(before: Standing | None, now: Standing) -> Row:
 
 @dataclass(slots=True)
 class Course:
-    """A group from one rebalance to the next."""
+    """A group's state from one rebalance to the next."""
 
     standing: Standing | None = None
     settled: Standing | None = None
-    """The last one in which somebody held partitions that nobody was to take over: what moves count from."""
+    """The last generation with assigned partitions and none awaiting a new owner: the baseline for counting moves.
+    """
     ever_held: set[Place] = field(default_factory=set)
     is_new: bool = False
 
     def rebalanced(self, now: Standing) -> Row:
-        """What the rebalance that led there came of, and what it moved."""
+        """Return the cause and the moves of the rebalance that led to `now`."""
         row = cause_of(self.standing, now, self.ever_held, is_new=self.is_new)
         row |= moves_of(self.settled, now)
         if self.standing is not None and row["cause"] != SECOND_STEP and _gave_up(self.standing, now):
@@ -160,7 +171,7 @@ class Course:
         return row
 
     def ended(self) -> None:
-        """The group is deleted, or another one of its name begins."""
+        """Handle a tombstone of the group, or the start of a new group with the same name."""
         self.standing = self.settled = None
         self.ever_held.clear()
         self.is_new = True

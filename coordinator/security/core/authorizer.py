@@ -1,4 +1,4 @@
-"""Whether somebody may do something: what the ACLs say, and which of them said it.
+"""Decide by ACLs whether a principal may perform an operation, and report the deciding ACL.
 
 Source: Kafka's `StandardAuthorizerData`; `Authorizer.authorizeByResourceType` (KIP-679).
 """
@@ -31,22 +31,22 @@ _IMPLIED_OPERATIONS: Final = {
     AclOperation.ALTER: AclOperation.DESCRIBE,
     AclOperation.ALTER_CONFIGS: AclOperation.DESCRIBE_CONFIGS,
 }
-"""Whoever is allowed the one is allowed the other."""
+"""Permission for the key implies permission for the value."""
 _ALL_OPERATIONS: Final = -1
 _MAX_CACHED: Final = 16_384
 _MAX_CACHED_NAME: Final = 255
-"""Of the characters of a name about which decisions are remembered."""
+"""The longest resource name, in characters, whose decisions are cached."""
 
 
 class Decision(NamedTuple):
-    """What is decided. `rule`: the ACL that decided, or what does where none did."""
+    """A decision. `rule` is the deciding ACL, or the setting that decided without an ACL."""
 
     allowed: bool
     rule: AclBinding | str
 
     @property
     def rule_text(self) -> str:
-        """The rule as the audit log of Kafka has it. It holds text from clients."""
+        """The rule in the format of Kafka's audit log. It contains text from clients."""
         return self.rule if isinstance(self.rule, str) else f"MatchingAcl(acl={self.rule})"
 
 
@@ -56,18 +56,18 @@ DEFAULT_DENY: Final = Decision(False, "DefaultDeny")
 
 
 class _AclRule(NamedTuple):
-    """An ACL, made ready. Rules sort as Kafka looks at the ACLs of one pattern."""
+    """A precomputed ACL. Rules sort in the order in which Kafka evaluates the ACLs of a pattern."""
 
     order: tuple[AclOperation, str, str, AclPermissionType]
     acl: AclBinding
     operations: int
-    """A bit for each operation that it is about."""
+    """A bit for each operation that the ACL covers."""
     host: str
     range: HostRange | None
     decision: Decision
 
     def matches(self, host: str, operation: AclOperation) -> bool:
-        """Whether it is about a client at this host and what that one wants to do."""
+        """Return whether the ACL covers this operation from this host."""
         if not self.operations >> operation & 1:
             return False
         wanted = self.host
@@ -75,11 +75,11 @@ class _AclRule(NamedTuple):
 
 
 _Rules = dict[Principal, list[_AclRule]]
-"""Those of one pattern."""
+"""The rules of one pattern."""
 
 
 class _ResourceTypeIndex:
-    """The rules about resources of one type."""
+    """The rules for resources of one type."""
 
     __slots__ = ("_counts", "lengths", "literal", "prefixed")
 
@@ -87,15 +87,15 @@ class _ResourceTypeIndex:
         self.literal: dict[str, _Rules] = {}
         self.prefixed: dict[str, _Rules] = {}
         self.lengths: list[int] = []
-        """Of the prefixes, the longest first."""
+        """The lengths of the prefixes, longest first."""
         self._counts: Counter[int] = Counter()
 
     def get_patterns(self, pattern_type: PatternType) -> dict[str, _Rules]:
-        """The rules of each name."""
+        """Return the rules by name."""
         return self.prefixed if pattern_type is PatternType.PREFIXED else self.literal
 
     def count_prefixes(self, length: int, more: int) -> None:
-        """So many prefixes of a length have come, or gone."""
+        """Update the number of prefixes of a length."""
         before = self._counts[length]
         after = self._counts[length] = before + more
         if not before:
@@ -104,7 +104,7 @@ class _ResourceTypeIndex:
             self.lengths.remove(length)
 
     def find_rules(self, name: str) -> list[_Rules]:
-        """The rules of each pattern that stands for a resource, in Kafka's order."""
+        """Yield the rules of each pattern that matches a resource, in Kafka's order."""
         found = []
         rules = self.literal.get(name)
         if rules is not None:
@@ -113,7 +113,7 @@ class _ResourceTypeIndex:
             rules = self.prefixed.get(name[:length]) if length <= len(name) else None
             if rules is not None:
                 found.append(rules)
-        # As in Kafka, what stands for every name does not for those that begin so.
+        # As in Kafka the wildcard pattern does not match for prefixes.
         rules = None if name.startswith(WILDCARD) else self.literal.get(WILDCARD)
         if rules is not None:
             found.append(rules)
@@ -121,7 +121,7 @@ class _ResourceTypeIndex:
 
 
 class AclIndex:
-    """ACLs, to be asked. `epoch` is another one when the ACLs are: who remembers what was decided looks at it."""
+    """An index of ACLs. `epoch` changes with each change of the ACLs and invalidates cached decisions."""
 
     def __init__(self, acls: Iterable[AclBinding] = ()) -> None:
         self.epoch = 0
@@ -129,7 +129,7 @@ class AclIndex:
         self.apply_changes(acls, ())
 
     def apply_changes(self, added: Iterable[AclBinding], removed: Iterable[AclBinding]) -> None:
-        """In: ACLs that are not there, and some that are."""
+        """Add new ACLs and remove existing ones."""
         for acl in removed:
             self._remove(acl)
         for acl in added:
@@ -137,11 +137,11 @@ class AclIndex:
         self.epoch += 1
 
     def find_rules(self, resource_type: ResourceType, name: str) -> list[_Rules]:
-        """The rules about a resource."""
+        """Yield the rules for a resource."""
         return self._types[resource_type].find_rules(name)
 
     def iterate_rules(self, resource_type: ResourceType, principal: Principal) -> Iterator[_AclRule]:
-        """Every rule about resources of a type and this principal, or everybody."""
+        """Yield every rule for resources of a type that covers this principal or all principals."""
         of_type = self._types[resource_type]
         for patterns in (of_type.literal, of_type.prefixed):
             for rules in patterns.values():
@@ -172,7 +172,7 @@ class AclIndex:
 
 
 class Authorizer:
-    """ACLs, and what the configuration says beside them."""
+    """Decides by ACLs, super users and the default for resources without ACLs."""
 
     def __init__(
         self,
@@ -180,18 +180,23 @@ class Authorizer:
         super_users: AbstractSet[Principal] = frozenset(),
         allow_if_no_acl: bool = False,
     ) -> None:
-        """In: who may do everything (super.users); whether everybody may do what no ACL is about
-        (allow.everyone.if.no.acl.found)."""
+        """Create an authorizer.
+
+        Args:
+            index: the ACLs.
+            super_users: the principals with all permissions (super.users).
+            allow_if_no_acl: whether a resource without ACLs is open to all (allow.everyone.if.no.acl.found).
+        """
         self.index = index
         self.super_users = super_users
         self.allow_if_no_acl = allow_if_no_acl
-        # Clients ask for the same again and again: this takes a third of the time.
+        # Clients repeat the same requests. A cached decision takes a third of the time.
         self._cache: dict[tuple[Principal, str, AclOperation, ResourceType, str], Decision] = {}
         self._cache_epoch = index.epoch
 
     @property
     def epoch(self) -> int:
-        """Another one when something else may be decided."""
+        """Changes whenever a decision may change."""
         return self.index.epoch
 
     def decide(
@@ -218,7 +223,7 @@ class Authorizer:
         return decision
 
     def may_write_any_topic(self, principal: Principal, host: str) -> bool:
-        """Whether there may be a topic that a client may write to."""
+        """Return whether a client may write to at least one topic, existing or not."""
         return may_write_any_topic(self.index, self.super_users, self.allow_if_no_acl, principal, host)
 
 
@@ -232,9 +237,9 @@ def decide(
     resource_type: ResourceType,
     resource_name: str,
 ) -> Decision:
-    """Whether a client may do something to a resource: not if one ACL denies it, else if one allows it.
+    """Decide whether a client may perform an operation on a resource: a DENY rule wins over any ALLOW rule.
 
-    In: who it is; its address as `format_java_address` has it; the resource by its own name.
+    `host` is the client's address in the form of `format_java_address`; `resource_name` is the literal name.
     """
     if principal in super_users:
         return SUPER_USER
@@ -258,9 +263,10 @@ def may_write_any_topic(
     principal: Principal,
     host: str,
 ) -> bool:
-    """Whether there may be a topic that a client may write to: what an idempotent producer needs.
+    """Return whether a client may write to at least one topic, as an idempotent producer must.
 
-    Kafka asks about a topic of the name "hardcode" first; what it answers is kept. In: as for `decide`.
+    Kafka first evaluates a topic with the name "hardcode"; so does this function. The arguments are those of
+    `decide`.
     """
     hardcoded_topic = (principal, host, AclOperation.WRITE, ResourceType.TOPIC, "hardcode")
     if decide(index, super_users, allow_if_no_acl, *hardcoded_topic).allowed:
@@ -279,7 +285,7 @@ def may_write_any_topic(
 
 
 def _is_not_fully_denied(allowed: AclBinding, denied: AbstractSet[tuple[PatternType, str]]) -> bool:
-    """Whether something is left of what an ACL allows."""
+    """Return whether the DENY rules leave part of what an ALLOW rule permits."""
     name = allowed.resource_name
     if allowed.pattern_type is PatternType.LITERAL:
         if name == WILDCARD:
@@ -290,7 +296,7 @@ def _is_not_fully_denied(allowed: AclBinding, denied: AbstractSet[tuple[PatternT
 
 
 def _select_rules(rules: _Rules, principal: Principal) -> list[_AclRule]:
-    """The rules that are about a principal, in their order."""
+    """Return the rules that cover the principal, in their order."""
     own, of_everybody = rules.get(principal), rules.get(WILDCARD_PRINCIPAL)
     if own is None:
         return of_everybody or []

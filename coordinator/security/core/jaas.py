@@ -1,12 +1,12 @@
-"""JAAS configurations, where Kafka's users keep the users of PLAIN: that of a property, and that of a file.
+"""Parse JAAS configurations, which hold the users of PLAIN: the value of a property, or a file.
 
     property:   CLASS FLAG NAME="VALUE" NAME='VALUE' … ;
     file:       SECTION { CLASS FLAG NAME="VALUE" … ; … }; …
 
-Words, quotes, escapes and comments are those of Java's tokenizer. What is not: a quote is closed on its line (Java
-takes what there is up to the line's end), and in a file `${NAME}`, which Java replaces, is refused.
+Words, quotes, escapes and comments follow Java's tokenizer, with two differences. A quote must be closed on its
+line, while Java accepts the text up to the end of the line. In a file, `${NAME}`, which Java replaces, is rejected.
 
-No error says any of the text: what stands in the wrong place may be part of a password.
+Errors contain no part of the text, because a misplaced word may be part of a password.
 
 Source: Kafka's `JaasConfig`; Java's `StreamTokenizer` and `ConfigFile`.
 """
@@ -26,7 +26,7 @@ _FILE_LETTERS: Final = "-_$*"
 
 
 class JaasError(ValueError):
-    """What is no JAAS configuration. The text says where and what is missing, never what is there."""
+    """The JAAS configuration is malformed. The text names position and missing part, and quotes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,11 @@ class _JaasToken(NamedTuple):
 
 
 def parse_jaas_property(text: str) -> list[LoginModule]:
-    """The login modules of a property like `sasl.jaas.config`, at least one. Raises JaasError."""
+    """Parse a property such as `sasl.jaas.config` to its login modules, at least one.
+
+    Raises:
+        JaasError: the text is malformed.
+    """
     tokens = _JaasTokenizer(text, _PROPERTY_LETTERS)
     modules: list[LoginModule] = []
     while tokens.next.kind is not _TokenKind.END:
@@ -71,7 +75,11 @@ def parse_jaas_property(text: str) -> list[LoginModule]:
 
 
 def parse_jaas_file(text: str) -> dict[str, list[LoginModule]]:
-    """The login modules of each section of a file. Raises JaasError."""
+    """Parse a file to the login modules of each section.
+
+    Raises:
+        JaasError: the text is malformed.
+    """
     tokens = _JaasTokenizer(text, _FILE_LETTERS, is_file=True)
     sections: dict[str, list[LoginModule]] = {}
     while tokens.next.kind is not _TokenKind.END:
@@ -104,10 +112,10 @@ def _parse_login_module(tokens: "_JaasTokenizer") -> LoginModule:
 
 
 class _JaasTokenizer:
-    """The tokens of a text, of which `next` is the first that is not taken yet."""
+    """The tokens of a text; `next` is the first one not consumed."""
 
     def __init__(self, text: str, letters: str, *, is_file: bool = False) -> None:
-        """In: which signs belong to words besides letters and digits."""
+        """`letters` are the characters of words besides letters and digits."""
         self._text = text
         self._letters = letters
         self._is_file = is_file
@@ -115,14 +123,14 @@ class _JaasTokenizer:
         self.next = next(self._tokens)
 
     def create_error(self, what: str, at: int | None = None) -> JaasError:
-        """What is wrong at a place; default: at the next token."""
+        """Create the error for a position; default: the next token."""
         at = self.next.at if at is None else at
         before = self._text[:at]
         line, column = before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1
         return JaasError(f"line {line}, column {column}: {what}")
 
     def take_text(self, what: str, *, is_value: bool = False) -> str:
-        """The next token, which has to be a word or be quoted."""
+        """Consume the next token, which must be a word or quoted."""
         token = self.next
         if not token.is_text:
             raise self.create_error(f"expected {what}")
@@ -132,7 +140,7 @@ class _JaasTokenizer:
         return token.text
 
     def take_sign(self, sign: str, *, after: str = "") -> None:
-        """The next token, which has to be this sign."""
+        """Consume the next token, which must be `sign`."""
         if not self.next.is_sign(sign):
             raise self.create_error(f"expected {sign}" + (f" after {after}" if after else ""))
         self.next = next(self._tokens)
@@ -165,7 +173,7 @@ class _JaasTokenizer:
         )
 
     def _skip_blanks(self, at: int) -> int:
-        """Where the next token begins: behind blanks and comments, to which a single slash belongs."""
+        """Return the position of the next token after blanks and comments. A single slash starts a comment."""
         text = self._text
         while at < len(text):
             if text[at] <= " ":
@@ -190,7 +198,7 @@ class _JaasTokenizer:
         return at
 
     def _parse_quoted(self, at: int) -> tuple[int, str]:
-        """Where what begins with a quote at `at` ends, and what it says."""
+        """Parse the quoted text that starts at `at`; return its end and its value."""
         text, start, quote = self._text, at, self._text[at]
         value: list[str] = []
         at += 1

@@ -38,12 +38,12 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 INVALID_TOKEN: Final = "invalid_token"
 INSUFFICIENT_SCOPE: Final = "insufficient_scope"
 MAX_MESSAGE_BYTES: Final = 64 * 1024
-"""Several times what any provider's tokens have. Longer ones would keep everybody waiting."""
+"""Several times the size of any provider's tokens. Parsing a longer one would delay all other connections."""
 MAX_TIME_MS: Final = 2**63 - 1
-"""The last instant there is."""
+"""The largest representable instant."""
 _SEPARATOR: Final = "\x01"
 _REFUSAL_ACKNOWLEDGED: Final = b"\x01"
-"""What a client says that has understood that it is refused."""
+"""The client's acknowledgement of `invalid_token`."""
 _CLIENT_FIRST: Final = re.compile(
     r"n,(?:a=(?P<authorization_id>(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)++))?,\x01"
     r"(?P<pairs>(?:[A-Za-z]++=[\x21-\x7e \t\r\n]++\x01)*+)\x01"
@@ -53,7 +53,7 @@ _AUTH: Final = re.compile(r"(?P<scheme>[A-Za-z0-9_]++) ++(?P<token>[-_~+/.a-zA-Z
 
 @dataclass(frozen=True, slots=True)
 class ValidToken:
-    """Who a token is for, and until when it is good, in Unix milliseconds."""
+    """The principal of a valid token and the token's expiry in Unix milliseconds."""
 
     principal: str
     until_ms: int
@@ -61,41 +61,45 @@ class ValidToken:
 
 @dataclass(frozen=True, slots=True)
 class InvalidToken:
-    """A token that lets nobody in."""
+    """A rejected token."""
 
     reason: str
-    """For the operator's log: it says none of the token."""
+    """Written to the operator's log. Contains no part of the token."""
     status: str = INVALID_TOKEN
     scope: str | None = None
-    """What is to be asked for with the next token."""
+    """The scope that the client must request for its next token."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownTokenKey(InvalidToken):
-    """A token whose key is not among those that were read last."""
+    """The token is signed with a key that is not in the cached key set."""
 
 
 TokenResult: TypeAlias = ValidToken | InvalidToken
 ValidateToken = Callable[[str], TokenResult]
-"""Judges a token, whatever it is. Never raises."""
+"""Validate a token, malformed ones included. Never raises."""
 RefreshKeys = Callable[[], Awaitable[None]]
-"""Sees to it that keys which are there now are known, as far as that goes. Never raises."""
+"""Refresh the cached keys as far as the provider allows. Never raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class BearerClientFirst:
-    """What a client says first; an authorization id of "" is none."""
+    """The client's first message; an empty authorization id means that the client sent none."""
 
     token: str = field(repr=False)
     authorization_id: str
 
 
 class InvalidClientFirst(ValueError):
-    """What is no first message. The text says none of it."""
+    """The client's first message is malformed. The error text contains no part of it."""
 
 
 def parse_client_first(message: bytes) -> BearerClientFirst:
-    """Raises InvalidClientFirst."""
+    """Parse the client's first message.
+
+    Raises:
+        InvalidClientFirst: the message is malformed.
+    """
     invalid = "Invalid OAUTHBEARER client first message"
     if len(message) > MAX_MESSAGE_BYTES:
         raise InvalidClientFirst(f"{invalid}: it has more than {MAX_MESSAGE_BYTES} bytes")
@@ -114,7 +118,7 @@ def parse_client_first(message: bytes) -> BearerClientFirst:
 
 
 class BearerServer:
-    """The server's side of one authentication by OAUTHBEARER."""
+    """The server's side of one OAUTHBEARER authentication."""
 
     def __init__(
         self,
@@ -122,14 +126,20 @@ class BearerServer:
         wall_ms: Callable[[], int],
         refresh_keys: RefreshKeys | None = None,
     ) -> None:
-        """In: who judges tokens; the time; None where there are no keys."""
+        """Start an authentication.
+
+        Args:
+            validate: validates tokens.
+            wall_ms: returns the Unix time in milliseconds.
+            refresh_keys: refreshes the signing keys; None for a listener without keys.
+        """
         self._validate = validate
         self._wall_ms = wall_ms
         self._refresh_keys = refresh_keys
         self._invalid: InvalidToken | None = None
 
     def evaluate_response(self, token: bytes) -> SaslStep:
-        """Judges what a client sends."""
+        """Evaluate the client's next message."""
         invalid, self._invalid = self._invalid, None
         if invalid is not None and token == _REFUSAL_ACKNOWLEDGED:
             return AuthenticationRefused(invalid.reason, _format_error(invalid))
@@ -172,22 +182,26 @@ _BASE64_GROUP: Final = 4
 
 
 class InvalidJws(ValueError):
-    """What cannot be taken apart. The text says what is missing, never what is there."""
+    """The token is not a well-formed JWS. The text names the missing part and contains no part of the token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jws:
-    """A token, taken apart. Names and values of the header and of the claims are those of the JSON."""
+    """A parsed token. Header and claims keep the names and values of the JSON."""
 
     header: dict[str, Any] = field(repr=False)
     claims: dict[str, Any] = field(repr=False)
     signature: bytes = field(repr=False)
     signed: bytes = field(repr=False)
-    """What the signature is made of."""
+    """The bytes that the signature covers."""
 
 
 def parse_jws(token: str) -> Jws:
-    """Takes a token apart. Raises InvalidJws."""
+    """Split a token into header, claims and signature.
+
+    Raises:
+        InvalidJws: the token is malformed.
+    """
     parts = token.split(".")
     if len(parts) != _PARTS:
         raise InvalidJws(f"a token has {_PARTS} parts, and this one {len(parts)}")
@@ -201,7 +215,7 @@ def parse_jws(token: str) -> Jws:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value of JSON is a number; in Python true and false are as well."""
+    """Return whether a JSON value is a number. In Python, true and false are numbers as well."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -235,7 +249,7 @@ def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _reject_constant(_: str) -> NoReturn:
-    """NaN and Infinity, which Python would take."""
+    """Reject NaN and Infinity, which Python's JSON parser accepts."""
     raise ValueError
 
 
@@ -246,7 +260,7 @@ _MAX_SKEW_MS: Final = 2**31 - 1
 
 
 class _InvalidUnsecuredToken(Exception):
-    """Why a token is none. The text says none of it."""
+    """The reason why an unsecured token is rejected. The text contains no part of the token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +274,11 @@ class UnsecuredRules:
 
 
 def parse_unsecured_rules(options: Mapping[str, str]) -> UnsecuredRules:
-    """The rules that the options of a login module make. Raises ValueError naming the option."""
+    """Parse the rules from the options of a login module.
+
+    Raises:
+        ValueError: an option is invalid; the text names it.
+    """
 
     def option(name: str, default: str) -> str:
         return options.get(_OPTION + name, "").strip() or default
@@ -280,12 +298,12 @@ class UnsecuredTokenValidator:
     """Validates unsecured tokens by the rules of one listener."""
 
     def __init__(self, rules: UnsecuredRules, wall_ms: Callable[[], int]) -> None:
-        """In: the time."""
+        """`wall_ms` returns the Unix time in milliseconds."""
         self._rules = rules
         self._wall_ms = wall_ms
 
     def validate(self, token: str) -> TokenResult:
-        """Judges a token."""
+        """Validate a token."""
         rules = self._rules
         try:
             jws = parse_jws(token)
@@ -308,7 +326,7 @@ class UnsecuredTokenValidator:
         return ValidToken(principal, until_ms)
 
     def _validate_times(self, claims: Mapping[str, Any]) -> int:
-        """Until when a token is good that is now."""
+        """Check the times of a token that is valid now and return its expiry."""
         expires, issued = (_parse_time_ms(claims, name) for name in ("exp", "iat"))
         now_ms, skew_ms = self._wall_ms(), self._rules.allowable_clock_skew_ms
         if expires is None:
@@ -323,7 +341,7 @@ class UnsecuredTokenValidator:
 
 
 def _to_java_claim(value: Any) -> Any:
-    """A claim as Kafka has it: text where it is no number, and of a list each."""
+    """Convert a claim to Kafka's form: numbers stay numbers, other values become text, lists item by item."""
     if isinstance(value, list):
         return [_to_java_text(each) for each in value]
     return value if is_number(value) else _to_java_text(value)
@@ -367,5 +385,5 @@ def _find_principal(claims: Mapping[str, Any], name: str) -> str:
 
 
 def is_valid_unicode(claim: str) -> bool:
-    """Whether a string of JSON can be written down: it may have half a character."""
+    """Return whether a JSON string can be encoded. JSON allows unpaired surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in claim)

@@ -31,22 +31,33 @@ _JAVA_WHITESPACE: Final = "".join(map(chr, range(33)))
 
 
 class MappingError(ValueError):
-    """Rules that cannot be followed. The text says which and why, in one line."""
+    """The rules are malformed. The text names the rule and the reason in one line."""
 
 
 class NoMatchingRule(Exception):
-    """No rule says what a subject stands for."""
+    """No rule matches the subject."""
 
 
 class PrincipalMapping:
     """The rules of a listener."""
 
     def __init__(self, text: str) -> None:
-        """In: the value of the property. Raises MappingError."""
+        """Parse the value of the property.
+
+        Raises:
+            MappingError: the rules are malformed.
+        """
         self._rules = [_parse_rule(rule) for rule in _split_rules(text) if rule]
 
     def map_subject(self, subject: str) -> str:
-        """The name of the principal, never "". In: a subject in the form of RFC 2253. Raises NoMatchingRule."""
+        """Return the name of the principal, never "".
+
+        Args:
+            subject: the subject in the form of RFC 2253.
+
+        Raises:
+            NoMatchingRule: no rule matches.
+        """
         for rule in self._rules:
             name = subject if rule is None else rule.map_subject(subject)
             if name is not None:
@@ -57,12 +68,16 @@ class PrincipalMapping:
 
 
 class _MappingRule:
-    """One that is not DEFAULT."""
+    """A rule other than DEFAULT."""
 
     __slots__ = ("_case", "_parts", "_pattern")
 
     def __init__(self, pattern: str, replacement: str, case: str) -> None:
-        """In: L, U or "". Raises MappingError."""
+        """Compile a rule. `case` is L, U or "".
+
+        Raises:
+            MappingError: the rule is malformed.
+        """
         self._pattern = _compile_pattern(pattern)
         try:
             self._parts = list(
@@ -73,7 +88,7 @@ class _MappingRule:
         self._case = case
 
     def map_subject(self, subject: str) -> str | None:
-        """The name; None where the pattern does not match."""
+        """Return the name; None if the pattern does not match."""
         if self._pattern.fullmatch(subject) is None:
             return None
         name = self._pattern.sub(self._expand_match, subject)
@@ -90,7 +105,7 @@ def _split_rules(text: str) -> list[str]:
 
 
 def _parse_rule(rule: str) -> _MappingRule | None:
-    """A rule; None for DEFAULT."""
+    """Parse a rule; return None for DEFAULT."""
     match = _PARSER.match(rule)
     if match is None or match.end() != len(rule):
         raise MappingError(
@@ -103,7 +118,7 @@ def _parse_rule(rule: str) -> _MappingRule | None:
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
     translated = _NAMED_GROUP.sub(lambda match: match[1] or "(?P<", pattern)
     with warnings.catch_warnings():
-        # Of what it reads otherwise than Java (sets in sets) Python warns.
+        # Python warns about constructs that Java reads differently (nested sets).
         warnings.simplefilter("error")
         try:
             return re.compile(translated, re.ASCII)
@@ -112,8 +127,9 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _escape_missing_groups(replacement: str, groups: int) -> str:
-    """With a backslash before references to groups that are not there. As in Kafka, references keep their places
-    while backslashes are put in, and where there is no group at all nothing is done."""
+    """Escape references to missing groups with a backslash. As in Kafka the positions of later references do not
+    account for inserted backslashes, and a pattern without groups changes nothing.
+    """
     if not groups:
         return replacement
     escaped = replacement
@@ -132,7 +148,11 @@ def _escape_missing_groups(replacement: str, groups: int) -> str:
 
 
 def _parse_replacement(replacement: str, pattern: re.Pattern[str]) -> Iterator[str | int]:
-    """Text, and the numbers of groups, as Java reads a replacement. Raises MappingError with what it does."""
+    """Parse a replacement as Java does, to literal text and group numbers.
+
+    Raises:
+        MappingError: Java would reject the replacement; the text names Java's error.
+    """
     position = 0
     while position < len(replacement):
         sign = replacement[position]
@@ -187,7 +207,7 @@ _BLANKS: Final = " \r"
 
 
 class InvalidDer(ValueError):
-    """Bytes that are not encoded as a certificate is. The text says what is wrong."""
+    """The bytes are not valid DER. The text gives the reason."""
 
 
 class _DerElement(NamedTuple):
@@ -200,19 +220,27 @@ _NO_ELEMENT: Final = _DerElement(-1, b"", b"")
 
 
 def parse_subject(certificate: bytes) -> str:
-    """The subject of a certificate; "" where it has none. In: its DER encoding. Raises InvalidDer."""
+    """Return the subject of a DER-encoded certificate; "" if it has none.
+
+    Raises:
+        InvalidDer: the certificate is malformed.
+    """
     fields = _parse_elements(
         _parse_single(_parse_single(certificate, _SEQUENCE).content, _SEQUENCE, first=True).content
     )
     tag = next(fields, _NO_ELEMENT).tag
-    # Serial number, algorithm, issuer and validity stand before it; a version may stand before these.
+    # An optional version, serial number, algorithm, issuer and validity precede the subject.
     for _ in range(4 if tag == _VERSION else 3):
         next(fields, _NO_ELEMENT)
     return parse_distinguished_name(next(fields, _NO_ELEMENT).whole)
 
 
 def parse_distinguished_name(name: bytes) -> str:
-    """A distinguished name. In: its DER encoding. Raises InvalidDer."""
+    """Format a DER-encoded distinguished name.
+
+    Raises:
+        InvalidDer: the name is malformed.
+    """
     sets = [_format_relative_name(each) for each in _parse_elements(_parse_single(name, _SEQUENCE).content)]
     return ",".join(reversed(sets))
 
@@ -233,7 +261,7 @@ def _format_attribute(element: _DerElement) -> str:
     name = _ATTRIBUTE_NAMES.get(number)
     if name is None or value.tag not in _TEXT_TAGS:
         return f"{name or number}=#{value.whole.hex()}"
-    # Of whatever type the text is, Java takes it for UTF-8.
+    # Java decodes every text type as UTF-8.
     return f"{name}={_escape_value(value.content.decode(errors='replace'))}"
 
 
@@ -262,7 +290,7 @@ def _parse_object_identifier(content: bytes) -> str:
 
 
 def _parse_single(data: bytes, tag: int, *, first: bool = False) -> _DerElement:
-    """The one element that there is, or the first of several."""
+    """Return the only element, or the first of several."""
     element = next(_parse_elements(data), _NO_ELEMENT)
     _require_tag(element, tag)
     if not first and len(element.whole) != len(data):

@@ -21,9 +21,9 @@ from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAut
 from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 LOGIN_MECHANISMS: Final = ("PLAIN", *(each.mechanism_name for each in ScramMechanism))
-"""Those by which one can log in from here."""
+"""The mechanisms that this client supports."""
 NONCE_BYTES: Final = 24
-"""How many random bytes make a nonce."""
+"""The number of random bytes of a nonce."""
 _MAX_LISTED_MECHANISMS: Final = 10
 
 _SERVER_FIRST: Final = re.compile(rb"r=([^,]+),s=([a-zA-Z0-9/+=]+),i=([0-9]{1,7})(?:,.*)?")
@@ -34,16 +34,16 @@ SaslClientExchange = Generator[bytes, bytes, None]
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who logs in by SASL, and how."""
+    """The mechanism and the credentials of a login."""
 
     mechanism: str
     user: str
     password: str | None = field(repr=False)
-    """None: whoever types the command is asked."""
+    """None: the command prompts for the password."""
 
 
 class LoginRefused(Exception):
-    """The broker said no. The text may have words of the broker in it, and has no secret."""
+    """The broker rejected the login. The text may quote the broker and contains no secret."""
 
     def __init__(self, error_code: int, text: str) -> None:
         super().__init__(text)
@@ -51,25 +51,29 @@ class LoginRefused(Exception):
 
 
 class SaslLogin:
-    """One login: a question, its answer, the next question."""
+    """One login as a sequence of requests and responses."""
 
     def __init__(self, login: Login, nonce: str) -> None:
-        """In: printable ASCII without commas, which nobody can foresee."""
+        """`nonce` is unpredictable printable ASCII without commas."""
         self._login = login
         self._exchange = _create_exchange(login, nonce)
         self.session_lifetime_ms = 0
-        """For how long it is good, once it is done; 0: as long as the connection."""
+        """The lifetime of the session in milliseconds after the login; 0: unlimited."""
 
     @property
     def first_request(self) -> SaslHandshakeRequest:
-        """What is asked first."""
+        """Return the first request."""
         return SaslHandshakeRequest(mechanism=self._login.mechanism)
 
     def next_request(
         self, answer: SaslHandshakeResponse | SaslAuthenticateResponse
     ) -> SaslAuthenticateRequest | None:
-        """What is asked next; None: the login is done. For SCRAM that takes milliseconds. Raises LoginRefused, and
-        ValueError for a broker that does not know the user either."""
+        """Return the next request, or None if the login is complete. SCRAM takes milliseconds.
+
+        Raises:
+            LoginRefused: the broker rejected the login.
+            ValueError: the broker did not prove that it knows the credential.
+        """
         if isinstance(answer, SaslHandshakeResponse):
             self._check_mechanism(answer)
             return SaslAuthenticateRequest(auth_bytes=next(self._exchange))
@@ -101,12 +105,12 @@ def _create_exchange(login: Login, nonce: str) -> SaslClientExchange:
 
 
 def plain_exchange(user: str, password: str) -> SaslClientExchange:
-    """One token says it all."""
+    """Yield the only token of PLAIN."""
     yield f"\0{user}\0{password}".encode()
 
 
 def scram_exchange(mechanism: ScramMechanism, user: str, password: str, nonce: str) -> SaslClientExchange:
-    """In: the client's part of the nonce, in printable ASCII without commas, which nobody can foresee."""
+    """Run the client's side of SCRAM. `nonce` is unpredictable printable ASCII without commas."""
     hash_name = HASHES[mechanism]
     name = user.replace("=", "=3D").replace(",", "=2C")
     first = f"n={name},r={nonce}".encode()

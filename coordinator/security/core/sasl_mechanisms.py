@@ -28,20 +28,20 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 
 class ScramMechanism(IntEnum):
-    """The mechanisms, with the numbers that requests and records give them."""
+    """The SCRAM mechanisms, with their numbers in requests and records."""
 
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
 
     @property
     def mechanism_name(self) -> str:
-        """As SASL calls it: SCRAM-SHA-256."""
+        """The SASL name, such as SCRAM-SHA-256."""
         return self.name.replace("_", "-")
 
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What proofs of one user and one mechanism are checked against. Its repr shows no byte of it."""
+    """The stored credential that verifies a user's proofs for one mechanism. Its repr shows no secret bytes."""
 
     salt: bytes = field(repr=False)
     stored_key: bytes = field(repr=False)
@@ -51,29 +51,29 @@ class ScramCredential:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """The client is to answer this token with one more."""
+    """A server token that requires another client token."""
 
     token: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """The client is who it says: the name of its principal, and what it is told last."""
+    """A successful authentication: the name of the principal and the server's last token."""
 
     name: str
     token: bytes = field(default=b"", repr=False)
     lifetime_ms: int | None = None
-    """How long what it has shown is good for, from now on; None: for ever."""
+    """Remaining lifetime of the credentials in milliseconds; None: unlimited."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationRefused:
-    """The client is not let in."""
+    """A failed authentication."""
 
     reason: str
-    """For the operator's log: it says more than the client may know, but no secret."""
+    """For the operator's log. More detailed than `message`, but without secrets."""
     message: str | None = None
-    """What the client is told; None: what everybody is told whose credentials are no good."""
+    """The error text for the client; None: the generic text for invalid credentials."""
 
 
 StepResult: TypeAlias = Challenge | Authenticated | AuthenticationRefused
@@ -81,37 +81,37 @@ StepResult: TypeAlias = Challenge | Authenticated | AuthenticationRefused
 
 @dataclass(frozen=True, slots=True)
 class PendingStep:
-    """What becomes of a token has to be waited for; meanwhile there is no other step."""
+    """The evaluation of a token is pending. Until it ends the exchange accepts no other token."""
 
     wait: Callable[[], Coroutine[Any, Any, StepResult]]
-    """Never raises; called once at most."""
+    """Return the result of the step. Never raises; the caller awaits it at most once."""
 
 
 SaslStep: TypeAlias = StepResult | PendingStep
 
 
 class SaslServer(Protocol):
-    """One authentication. After anything but a challenge, at once or in the end, there is no further step."""
+    """One authentication. Every result other than a challenge, immediate or pending, ends it."""
 
     def evaluate_response(self, token: bytes) -> SaslStep:
-        """Judges the next token, whatever it is. Never raises."""
+        """Evaluate the next token, malformed ones included. Never raises."""
 
 
 PLAIN: Final = "PLAIN"
 _PARTS: Final = 3
 _UNKNOWN_USER_PASSWORD: Final = ""
-"""In place of the password of a user that does not exist."""
+"""Compared in place of the password of an unknown user."""
 
 
 class PlainServer:
-    """The server's side of one authentication by PLAIN."""
+    """The server's side of one PLAIN authentication."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
-        """In: the passwords by user."""
+        """`passwords` maps user names to passwords."""
         self._passwords = passwords
 
     def evaluate_response(self, token: bytes) -> Authenticated | AuthenticationRefused:
-        """Judges the only token there is."""
+        """Evaluate the only token of the exchange."""
         parts = token.decode(errors="replace").split("\0", _PARTS)
         if len(parts) != _PARTS:
             return _refuse(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
@@ -135,7 +135,7 @@ class PlainServer:
 
 
 def _hash_password(password: str) -> bytes:
-    """Of one length, so that comparing tells nothing about that of the password."""
+    """Hash to a fixed length, so that the time of a comparison does not reveal the length of the password."""
     return sha256(password.encode(errors="surrogatepass")).digest()
 
 
@@ -144,13 +144,13 @@ def _refuse(message: str) -> AuthenticationRefused:
 
 
 MAX_TOKEN_BYTES: Final = 8 * 1024
-"""A longer token is refused before it is parsed: it comes from a client that has not authenticated."""
+"""A longer token is refused before it is parsed, because the client has not authenticated yet."""
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
-"""Of what users are given; Kafka's bound as well."""
+"""The upper bound on the iterations of a credential, the same as Kafka's."""
 
 HASHES: Final = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
-# Possessive: no stranger can have a long message matched in many ways.
+# The quantifiers are possessive: an unauthenticated client cannot cause backtracking with a long message.
 _NAME: Final = rb"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++"
 _VALUE: Final = rb"[\x01-\x2b\x2d-\x7f]++"
 _NONCE: Final = rb"[\x21-\x2b\x2d-\x7e]++"
@@ -165,11 +165,11 @@ _CLIENT_FINAL: Final = re.compile(
 )
 
 FindScramCredential = Callable[[str], ScramCredential | None]
-"""Takes the name of a user."""
+"""Look up the credential of a user by name."""
 
 
 class ScramClientFirst(NamedTuple):
-    """A client's first message. Names are as they are spelled in it, with `=2C` and `=3D`."""
+    """A client's first message. Names keep the escapes `=2C` and `=3D`."""
 
     authorization_id: bytes
     user: bytes
@@ -179,7 +179,7 @@ class ScramClientFirst(NamedTuple):
 
     @classmethod
     def parse(cls, token: bytes) -> "ScramClientFirst | None":
-        """None for what is none."""
+        """Parse a message; return None for a malformed one."""
         match = _CLIENT_FIRST.fullmatch(token)
         if match is None:
             return None
@@ -187,22 +187,27 @@ class ScramClientFirst(NamedTuple):
 
     @property
     def user_name(self) -> str:
-        """The name that is meant."""
+        """The unescaped user name."""
         return self.user.replace(b"=2C", b",").replace(b"=3D", b"=").decode("ascii")
 
     @property
     def uses_delegation_token(self) -> bool:
-        """Whether the user is a delegation token, and the password its HMAC."""
+        """Return whether the user is a delegation token and the password its HMAC."""
         pairs = (pair.partition(b"=") for pair in self.extensions.split(b","))
         return any(name == b"tokenauth" and value.lower() == b"true" for name, _, value in pairs)
 
 
 class ScramServer:
-    """The server's side of one authentication by SCRAM."""
+    """The server's side of one SCRAM authentication."""
 
     def __init__(self, mechanism: ScramMechanism, credentials: FindScramCredential, nonce: str) -> None:
-        """In: what is known of each user, for this mechanism; the server's part of the nonce, in printable ASCII
-        without commas, which nobody can foresee."""
+        """Start an authentication.
+
+        Args:
+            mechanism: the SCRAM mechanism.
+            credentials: looks up a user's credential for this mechanism.
+            nonce: the server's part of the nonce: unpredictable printable ASCII without commas.
+        """
         self._hash = HASHES[mechanism]
         self._credentials = credentials
         self._server_nonce = nonce.encode("ascii")
@@ -211,7 +216,7 @@ class ScramServer:
         self._credential: ScramCredential | None = None
 
     def evaluate_response(self, token: bytes) -> SaslStep:
-        """Judges the first token, or else the final one."""
+        """Evaluate the client's first or final token."""
         if len(token) > MAX_TOKEN_BYTES:
             return AuthenticationRefused(f"the message has more than {MAX_TOKEN_BYTES} bytes")
         return (
@@ -272,14 +277,14 @@ class ScramServer:
 
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """What a client makes of its password. It takes milliseconds, as it is meant to."""
+    """Derive the salted password, as a client does. Takes milliseconds by design."""
     return pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
 
 
 def create_credential(
     mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """What a server keeps of a salted password."""
+    """Create the stored credential from a salted password."""
     name = HASHES[mechanism]
     stored_key = new_hash(name, hmac(salted, b"Client Key", name)).digest()
     return ScramCredential(salt, stored_key, hmac(salted, b"Server Key", name), iterations)

@@ -1,10 +1,10 @@
-"""Tokens that an identity provider has signed: who they are for is what they say, if the signature is its own.
+"""Validate tokens that an identity provider has signed. The claims count once the signature is verified.
 
     header:   {"alg":"RS256","kid":"key-1"}
     claims:   {"sub":"alice","exp":1700000000,"iat":1699996400,"aud":"kafka","iss":"https://id.example"}
 
-The key is one of those that the provider publishes, and none that a token names or brings along: `jku`, `jwk`,
-`x5u` and `x5c` say nothing here. A secret that both know (HMAC) is no signature.
+Only keys that the provider publishes verify a signature. The headers `jku`, `jwk`, `x5u` and `x5c`, which name or
+embed a key, are ignored. Shared secrets (HMAC) are not accepted.
 
 Source: Kafka's `BrokerJwtValidator`, with the defaults of its library; RFC 7517, RFC 8725.
 """
@@ -33,7 +33,7 @@ from coordinator.security.core.oauthbearer import (
 
 MAX_KEYS: Final = 1000
 _MAX_KEY_ID: Final = 1000
-"""A longer one is not asked for."""
+"""A longer key id does not trigger a refresh of the keys."""
 _MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 16384
 _CURVES: Final = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
 _RSA: Final = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
@@ -41,7 +41,7 @@ _EDWARDS: Final = "EdDSA"
 
 
 class _InvalidSignedToken(Exception):
-    """Why a token is none. The text says none of it."""
+    """The reason why a signed token is rejected. The text contains no part of the token."""
 
 
 class _UnknownSigningKey(_InvalidSignedToken):
@@ -49,30 +49,35 @@ class _UnknownSigningKey(_InvalidSignedToken):
 
 
 class VerificationKey(NamedTuple):
-    """A key that signatures can be verified with."""
+    """A public key that verifies signatures."""
 
     key_id: str | None
     algorithm: str | None
-    """The only one that it is for; None: any that it can be for."""
+    """The only algorithm of the key; None: any algorithm that fits its type."""
     key: Key
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimRules:
-    """What is asked of a token whose signature is good."""
+    """The claims that a token with a valid signature must have."""
 
     audience: frozenset[str] = frozenset()
-    """One of these; nothing: anybody."""
+    """Accepted audiences; empty: any."""
     issuer: str = ""
-    """ "": anybody."""
+    """Required issuer; "": any."""
     clock_skew_ms: int = 30_000
     scope_claim_name: str = "scope"
     sub_claim_name: str = "sub"
 
 
 def parse_jwks(document: bytes) -> list[VerificationKey]:
-    """The keys of what a provider publishes (a JWK Set), at least one. Others than such for signatures, and such as
-    are not known or too weak, are left out. Raises ValueError."""
+    """Parse the verification keys of a JWK Set, at least one.
+
+    Keys that are not for signatures, of an unknown type or too weak are left out.
+
+    Raises:
+        ValueError: the document is malformed or has no usable key.
+    """
     try:
         published = json.loads(document)
     except (ValueError, RecursionError):
@@ -115,14 +120,14 @@ class SignedTokenValidator:
     """Validates signed tokens by the keys and the rules of one listener."""
 
     def __init__(self, rules: ClaimRules, wall_ms: Callable[[], int]) -> None:
-        """In: the time. Without keys: no token is good until there are some."""
+        """`wall_ms` returns the Unix time in milliseconds. Without keys every token is rejected."""
         self._rules = rules
         self._wall_ms = wall_ms
         self.keys: list[VerificationKey] = []
-        """Those that are published now."""
+        """The keys that the provider publishes now."""
 
     def validate(self, token: str) -> TokenResult:
-        """Judges a token."""
+        """Validate a token."""
         try:
             jws = parse_jws(token)
             self._verify_signature(jws)
@@ -154,7 +159,7 @@ class SignedTokenValidator:
             raise _InvalidSignedToken("the signature of the token is not good")
 
     def _find_key(self, algorithm: str, key_id: str | None) -> Key:
-        """The first that fits."""
+        """Return the first key that matches."""
         for each in self.keys:
             if (
                 (key_id is None or each.key_id == key_id)
@@ -189,7 +194,7 @@ class SignedTokenValidator:
         return ValidToken(principal.strip(), min(expires_s * 1000, MAX_TIME_MS))
 
     def _check_times(self, claims: Mapping[str, Any]) -> int:
-        """Until when a token is good that is now, in whole seconds."""
+        """Check the times of a token that is valid now and return its expiry in whole seconds."""
         expires_s, issued_s, begins_s = (_parse_seconds(claims, name) for name in ("exp", "iat", "nbf"))
         now_ms, skew_ms = self._wall_ms(), self._rules.clock_skew_ms
         if expires_s is None or issued_s is None:
@@ -232,7 +237,11 @@ def _has_audience(audience: Any, expected: frozenset[str]) -> bool:
 
 
 def _check_scope(claim: Any) -> None:
-    """Raises _InvalidSignedToken. Nobody asks for a scope here, but one that is there has to be one."""
+    """Check that the scope claim, if present, is well formed. No scope is required.
+
+    Raises:
+        _InvalidSignedToken: the claim is malformed.
+    """
     scopes = claim if isinstance(claim, list) else [claim] if isinstance(claim, str) else []
     names = [each.strip() if isinstance(each, str) else "" for each in scopes]
     if "" in names or len(set(names)) != len(names):

@@ -28,9 +28,9 @@ from storage.storage_errors import format_error_reason
 _LOG: Final = logging.getLogger("OAUTHBEARER")
 JWKS_URL_PROPERTY: Final = "sasl.oauthbearer.jwks.endpoint.url"
 MIN_INTERVAL_NS: Final = 10_000_000_000
-"""Between two fetches for keys that are not there."""
+"""The minimum time between two fetches for unknown keys."""
 WAIT_S: Final = 10.0
-"""How long a client waits for them."""
+"""The longest time in seconds that a client waits for such a fetch."""
 _MAX_WAIT_S: Final = 10.0 * 365 * 24 * 3600
 
 MAX_BYTES: Final = 1024 * 1024
@@ -39,11 +39,11 @@ _OK: Final = 200
 _CHUNK_BYTES: Final = 64 * 1024
 
 FetchDocument = Callable[[], Awaitable[bytes]]
-"""Raises FetchFailed."""
+"""Fetch the document. Raises FetchFailed."""
 
 
 class FetchFailed(Exception):
-    """What is published cannot be had. The text says why, in one line."""
+    """The document cannot be fetched. The text gives the reason in one line."""
 
 
 class RefreshingJwks:
@@ -52,7 +52,14 @@ class RefreshingJwks:
     def __init__(
         self, listener: str, settings: OauthSettings, tokens: SignedTokenValidator, fetch: FetchDocument
     ) -> None:
-        """In: who is given the keys; what fetches the document that they are in."""
+        """Create the keys of one listener.
+
+        Args:
+            listener: the listener's name.
+            settings: the settings of the fetches.
+            tokens: the validator that receives the keys.
+            fetch: fetches the document.
+        """
         self._listener = listener
         self._tokens = tokens
         self._fetch = fetch
@@ -65,7 +72,11 @@ class RefreshingJwks:
         self._refresh_task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Fetches the keys, and sees to it from then on. Raises StartFailed."""
+        """Fetch the keys and start the periodic refresh.
+
+        Raises:
+            StartFailed: the fetch failed.
+        """
         try:
             await self._load_keys()
         except (FetchFailed, ValueError) as error:
@@ -75,13 +86,13 @@ class RefreshingJwks:
         self._refresh_task = asyncio.create_task(self._refresh_periodically())
 
     def close(self) -> None:
-        """Fetches nothing any more."""
+        """Stop fetching."""
         for task in (self._refresh_task, self._fetching):
             if task is not None:
                 task.cancel()
 
     async def refresh_for_unknown_key(self) -> None:
-        """Fetches the keys for a token that has another one, if they may be other ones by now."""
+        """Fetch the keys for a token with an unknown key, unless the last fetch is too recent."""
         if self._fetching is not None or clock.monotonic_ns() - self._fetch_began_ns >= MIN_INTERVAL_NS:
             await asyncio.wait([self._start_fetch()], timeout=WAIT_S)
 
@@ -90,7 +101,7 @@ class RefreshingJwks:
         await asyncio.wait([self._start_fetch()])
 
     def _start_fetch(self) -> asyncio.Task[None]:
-        """A fetch, which many may wait for; who goes away leaves it to the others."""
+        """Return the running fetch or a new one. Clients share it; cancelling one waiter does not cancel it."""
         if self._fetching is None:
             self._fetching = asyncio.create_task(self._refresh())
         return self._fetching
@@ -106,7 +117,7 @@ class RefreshingJwks:
             await self.reload()
 
     async def _refresh(self) -> None:
-        """Fetches the keys; of what fails, the first time has a line."""
+        """Fetch the keys. Only the first of consecutive failures is logged."""
         try:
             await self._load_keys()
         except Exception as error:  # noqa: BLE001 - whatever is published, those who are let in stay
@@ -133,7 +144,11 @@ class RefreshingJwks:
 
 
 def create_fetcher(url: str, files: Files) -> FetchDocument:
-    """What fetches the document at an address. Raises ValueError for one that is none."""
+    """Return a function that fetches the document at an address.
+
+    Raises:
+        ValueError: the address is invalid.
+    """
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -174,7 +189,7 @@ async def _fetch_file(files: Files, path: str) -> bytes:
 
 
 async def _fetch_url(url: str) -> bytes:
-    import aiohttp  # takes as long as the whole start, and who reads a file needs none of it
+    import aiohttp  # slow to import, and not needed for files
 
     try:
         async with (

@@ -41,24 +41,25 @@ if TYPE_CHECKING:
 
 SIZE_BYTES: Final = 4
 MAX_FRAMES: Final = 100
-"""Of a client that is not let in yet: it needs half a dozen."""
+"""The maximum number of frames of an unauthenticated client. An authentication needs about six."""
 INVALID_SIZE: Final = "Failing SASL authentication due to invalid receive size"
 REJECTION_LINGER_S: Final = 0.05
-"""Between the answer to a client that is refused and the end of its connection: one that finds both at once may
-not look at the answer (kafka-python does not)."""
+"""The time between the response to a refused client and the close of its connection. A client that sees both at
+once may ignore the response (kafka-python does).
+"""
 _LINGER_S: Final = 5.0
 
 _API_KEY_END: Final = 6
-"""Up to where a frame says which API it is of."""
+"""The end of the API key in a frame."""
 _MIN_REAUTHENTICATION_NS: Final = 1_000_000_000
-"""Between two beginnings of a re-authentication."""
+"""The minimum time between two re-authentications."""
 
 
 class SaslGate(asyncio.Protocol):
-    """The gate of one connection, which is not open before the client is let in."""
+    """The gate of one connection. It opens once the client has authenticated."""
 
     def __init__(self, sasl: "SaslListener", connection: "SaslConnection") -> None:
-        """In: how clients of this listener authenticate; the time of this one began when it was accepted."""
+        """Guard a new connection by the listener's SASL. The client's deadline counts from the accept."""
         self._sasl = sasl
         self._connection = connection
         self._exchange = sasl.create_exchange(connection)
@@ -69,33 +70,33 @@ class SaslGate(asyncio.Protocol):
         self._is_over = False
         self._is_queued = False
         self._wait: asyncio.Task[ExchangeOutcome] | None = None
-        """For what becomes of the client; meanwhile its frames are kept."""
+        """The task of a pending step. Meanwhile the gate buffers the client's frames."""
         waited_s = (clock.monotonic_ns() - connection.last_received_ns) / 1e9
         self._timer = sasl.loop.call_later(max(0.0, sasl.timeout_s - waited_s), self._on_timeout)
         connection.gate = self
 
-    # What asyncio calls
+    # Callbacks of asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is ready to be used."""
-        # uvloop's transports are no subclasses of asyncio's, only alike.
+        """Start to read from the socket."""
+        # uvloop's transports do not subclass asyncio's.
         self._transport = cast("asyncio.Transport", transport)
         if self._is_over:
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone before it was let in."""
+        """Clean up after a client that disconnected before it authenticated."""
         self._stop()
         self._transport = None
         self._connection.gate = None
         self._connection.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """A client that does not read what it is answered does not want to be let in."""
+        """Close the connection: an unauthenticated client does not read its responses."""
         self.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes from the client, any number of them."""
+        """Buffer bytes from the client and schedule its frames."""
         if self._is_over:
             return
         self._buffer += data
@@ -117,12 +118,12 @@ class SaslGate(asyncio.Protocol):
             self._run_queue.add(self)
 
     def run_slice(self) -> None:
-        """This client is the first in line."""
+        """Process a frame: this client's turn has come."""
         self._is_queued = False
         self._process_next_frame()
 
     def _process_next_frame(self, wait: asyncio.Task[ExchangeOutcome] | None = None) -> None:
-        """Judges the next frame, unless the client waits in line. In: a wait that is over."""
+        """Process the next frame unless the client must wait for its turn. `wait` is a finished pending step."""
         started_ns = clock.monotonic_ns()
         try:
             if wait is not None:
@@ -148,7 +149,7 @@ class SaslGate(asyncio.Protocol):
 
     @property
     def _has_frame(self) -> bool:
-        """Whether another frame can be judged."""
+        """Return whether another frame can be processed."""
         buffer = self._buffer
         if self._is_over or self._wait is not None or len(buffer) < SIZE_BYTES:
             return False
@@ -156,7 +157,7 @@ class SaslGate(asyncio.Protocol):
         return len(buffer) >= SIZE_BYTES + size
 
     def _take_frame(self) -> bytes | None:
-        """The next one, without its size, if it is whole."""
+        """Return the next frame without its size if it is complete."""
         buffer = self._buffer
         if self._is_over or self._wait is not None or len(buffer) < SIZE_BYTES:
             return None
@@ -212,7 +213,7 @@ class SaslGate(asyncio.Protocol):
         self._timer = self._sasl.loop.call_later(self._sasl.delay_s, self._send_rejection, outcome.frame)
 
     def _send_rejection(self, frame: bytes) -> None:
-        """The client has waited for as long as it has to."""
+        """Send the delayed response to a refused client."""
         transport = self._transport
         if transport is None:
             return
@@ -230,7 +231,7 @@ class SaslGate(asyncio.Protocol):
             self._transport.write(frame)
 
     def _count_buffered(self) -> None:
-        """What all clients together have sent that is no whole frame yet is bounded as well."""
+        """Update the listener's total of buffered bytes, which is limited as well."""
         if self._is_over:
             return
         self._sasl.buffered_bytes += len(self._buffer) - self._counted_bytes
@@ -252,7 +253,7 @@ class SaslGate(asyncio.Protocol):
         transport.abort()
 
     def _stop(self) -> None:
-        """Nothing is read any more, and the time of the client is over."""
+        """Stop reading and cancel the deadline."""
         self._is_over = True
         if self._is_queued:
             self._is_queued = False
@@ -265,14 +266,14 @@ class SaslGate(asyncio.Protocol):
             self._wait.cancel()
 
     def abort(self) -> None:
-        """Closes at once."""
+        """Close the connection at once."""
         self._stop()
         if self._transport is not None:
             self._transport.abort()
 
 
 class SaslConnection(SecuredConnection):
-    """A connection of a listener with SASL, once its client is let in: its session and re-authentication."""
+    """An authenticated connection of a SASL listener: its session and re-authentication."""
 
     __slots__ = (
         "_exchange",
@@ -292,24 +293,24 @@ class SaslConnection(SecuredConnection):
         self._reauthentication_began_ns = 0
         self._exchange: SaslExchange | None = None
         self._wait: asyncio.Task[ExchangeOutcome] | None = None
-        """For what becomes of an exchange; meanwhile nothing is processed."""
+        """The task of a pending exchange step. Meanwhile the connection processes nothing."""
         self.gate: SaslGate | None = None
-        """What has the transport until the client is let in."""
+        """The gate, which owns the transport until the client has authenticated."""
 
     @property
     def endpoint(self) -> Endpoint:
-        """Its listener."""
+        """The connection's listener."""
         return self._endpoint
 
     def answer_api_versions(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
-        """As any client is answered. In: a request of this version."""
+        """Answer an ApiVersions request as for any client. `request` has this `version`."""
         encoder = ResponseEncoder(APIS[ApiKey.API_VERSIONS], version, ApiCounts())
         context = RequestContext(self.client, encoder, 0, self, version)
         answer: object = self._endpoint.routes.get_handler(ApiKey.API_VERSIONS)(request, context)
         return cast("ApiVersionsResponse", answer)
 
     def on_authenticated(self, outcome: ExchangeSucceeded) -> None:
-        """The client has shown who it is; its session begins."""
+        """Start the session of an authenticated client."""
         principal, self._mechanism = outcome.identity
         self.set_principal(principal)
         self._session_end_ns = 0
@@ -323,13 +324,13 @@ class SaslConnection(SecuredConnection):
     # Sessions
 
     def data_received(self, data: bytes) -> None:
-        """Bytes from the client, any number of them."""
+        """Process bytes from the client."""
         if self._session_end_ns and (self._exchange is not None or self._has_session_ended):
-            self._heartbeat_cache = HeartbeatCache()  # nothing is answered as before
+            self._heartbeat_cache = HeartbeatCache()  # cached responses no longer apply
         super().data_received(data)
 
     def _process_data(self, data: bytes, started_ns: int) -> None:
-        """Processes what is in `data`; what is left over is kept."""
+        """Process the complete frames in `data` and buffer the rest."""
         if self._exchange is not None:
             self._process_reauthentication(self._exchange, data, started_ns)
         elif self._has_session_ended and _is_other_than_handshake(data):
@@ -341,10 +342,10 @@ class SaslConnection(SecuredConnection):
     def _count_expired_session(self) -> None:
         self._sasl.counts.expired_connections += 1
 
-    # Authenticating anew
+    # Re-authentication
 
     def begin_reauthentication(self, request: SaslHandshakeRequest, context: RequestContext) -> object | None:
-        """The answer to a SaslHandshake that begins a re-authentication; None: it begins none."""
+        """Return the response to a SaslHandshake that starts a re-authentication; None if it does not start one."""
         now_ns = clock.monotonic_ns()
         if not self._session_end_ns:
             return None
@@ -370,7 +371,7 @@ class SaslConnection(SecuredConnection):
         return BLOCKED
 
     def _process_reauthentication(self, exchange: SaslExchange, data: bytes, started_ns: int) -> None:
-        """Gives the next whole frame to the exchange; the frames behind it wait for another iteration."""
+        """Pass the next complete frame to the exchange. Later frames wait for another iteration."""
         position, self._needed_bytes = 0, SIZE_BYTES
         if len(data) >= SIZE_BYTES:
             size = int.from_bytes(data[:SIZE_BYTES], "big", signed=True)
@@ -432,44 +433,44 @@ class SaslConnection(SecuredConnection):
         self._write_data(out)
 
     def _reject_client(self, outcome: ExchangeFailed) -> None:
-        """The client is told in its time; until then nothing of it is processed."""
+        """Schedule the delayed response to a refused client. Until then the connection processes nothing."""
         assert self._exchange is not None
         self._sasl.on_authentication_failed(
             self, self._exchange.mechanism, outcome.reason, is_reauthentication=True
         )
-        self._blocking_replies += 1  # for good: it is the last that is answered
+        self._blocking_replies += 1  # permanently: this response is the last one
         self._is_held = True
         self._stop_reading()
         self._endpoint.loop.call_later(self._sasl.delay_s, self._send_rejection, outcome.frame)
 
     def _send_rejection(self, frame: bytes) -> None:
-        if not self._replies:  # else it would come before answers that are still to be given
+        if not self._replies:  # otherwise it would overtake pending responses
             self._write_data(frame)
         self._endpoint.loop.call_later(REJECTION_LINGER_S if frame else 0, self.close)
 
     # Ending
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """Clean up after the connection was closed."""
         if self._wait is not None:
             self._wait.cancel()
         super().connection_lost(exc)
 
     def close(self) -> None:
-        """Sends what is ready, then closes."""
+        """Send the ready responses, then close."""
         super().close()
         if self.gate is not None:
             self.gate.abort()
 
     def abort(self) -> None:
-        """Closes at once."""
+        """Close the connection at once."""
         super().abort()
         if self.gate is not None:
             self.gate.abort()
 
 
 def _is_other_than_handshake(data: bytes) -> bool:
-    """Whether bytes begin a request of another API, as far as they tell."""
+    """Return whether the available bytes begin a request of another API."""
     if len(data) < _API_KEY_END:
         return False
     return int.from_bytes(data[SIZE_BYTES:_API_KEY_END], "big", signed=True) != ApiKey.SASL_HANDSHAKE

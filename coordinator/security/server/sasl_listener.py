@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("OAUTHBEARER")
 
 MAX_BUFFERED_BYTES: Final = 32 * 1024 * 1024
-"""Of what clients of a listener have sent that are not let in, and is no whole frame."""
+"""The limit on incomplete frames of all unauthenticated clients of a listener together."""
 _USER_PREFIX: Final = "user_"
 _NONCE_BYTES: Final = 24
 GetScramCredentials = Callable[[], Mapping[tuple[str, ScramMechanism], ScramCredential]]
-"""Gives what is known now, by user and mechanism."""
+"""Return the current credentials by user and mechanism."""
 
 
 class SaslListener:
@@ -57,8 +57,18 @@ class SaslListener:
         counts: AuthenticationCounts,
         files: Files,
     ) -> None:
-        """In: what the listener is set to; where keys of tokens may be. Raises StartFailed for a mechanism that is
-        not served, or cannot be."""
+        """Create the mechanisms of a listener.
+
+        Args:
+            loop: the event loop.
+            settings: the SASL settings of the listener.
+            credentials: returns the SCRAM credentials.
+            counts: the counters of authentications.
+            files: the files that may hold token keys.
+
+        Raises:
+            StartFailed: a mechanism is unknown or cannot be served.
+        """
         self.loop = loop
         self.counts = counts
         self.max_receive_bytes = settings.sasl_server_max_receive_size
@@ -66,7 +76,7 @@ class SaslListener:
         self.timeout_s = settings.authentication_timeout_ms / 1000
         self.max_buffered_bytes = MAX_BUFFERED_BYTES
         self.buffered_bytes = 0
-        """What the gates of this listener keep now."""
+        """The bytes that the gates of this listener buffer now."""
         self._listener = settings.name
         self._bearer = OAuthBearerListener(settings, files) if OAUTHBEARER in settings.mechanisms else None
         servers = {
@@ -76,33 +86,37 @@ class SaslListener:
         self._mechanisms = SaslMechanisms(servers, settings.connections_max_reauth_ms)
 
     async def start(self) -> None:
-        """Fetches what is to be had from elsewhere before clients may come. Raises StartFailed."""
+        """Fetch external data, such as token keys, before the listener accepts clients.
+
+        Raises:
+            StartFailed: the fetch failed.
+        """
         if self._bearer is not None:
             await self._bearer.start()
 
     async def reload(self) -> None:
-        """Fetches it again; what is wrong is told in the log."""
+        """Fetch external data again. A failure is logged."""
         if self._bearer is not None:
             await self._bearer.reload()
 
     def close(self) -> None:
-        """Fetches nothing any more."""
+        """Stop fetching."""
         if self._bearer is not None:
             self._bearer.close()
 
     def create_connection(self, endpoint: Endpoint, peername: object) -> SaslConnection:
-        """The connection of a socket that was accepted."""
+        """Create the connection of an accepted socket."""
         return SaslConnection(endpoint, peername, self)
 
     def create_protocol(self, connection: Connection) -> SaslGate:
-        """What has the transport of a connection first."""
+        """Create the protocol that handles a connection's transport first."""
         assert isinstance(connection, SaslConnection)
         return SaslGate(self, connection)
 
     def create_exchange(
         self, connection: SaslConnection, previous_identity: SaslIdentity | None = None
     ) -> SaslExchange:
-        """An authentication. In: who the client was until now, where it authenticates anew."""
+        """Create an authentication. `previous_identity` is the client's identity before a re-authentication."""
         return SaslExchange(self._mechanisms, connection.answer_api_versions, previous_identity)
 
     # Reports of gates and connections
@@ -110,25 +124,25 @@ class SaslListener:
     def on_authenticated(
         self, connection: SaslConnection, mechanism: str, *, is_reauthentication: bool = False
     ) -> None:
-        """A client was let in, or has authenticated anew."""
+        """Log and count a successful authentication or re-authentication."""
         counted = self.counts.reauthentications if is_reauthentication else self.counts.succeeded
         counted[self._listener, mechanism] += 1
 
     def on_authentication_failed(
         self, connection: SaslConnection, mechanism: str, reason: str, *, is_reauthentication: bool = False
     ) -> None:
-        """A client could not show who it is. In: "" for a mechanism that is not known; a printable reason."""
+        """Log and count a failed authentication. `mechanism` is "" for an unknown one; `reason` is printable."""
         counted = self.counts.failed_reauthentications if is_reauthentication else self.counts.failed
         counted[self._listener, mechanism] += 1
         connection.endpoint.on_authentication_failed(connection, mechanism, reason)
 
     def on_invalid_request(self, connection: SaslConnection, reason: str) -> None:
-        """What a client has sent before it was let in is no request."""
+        """Log a malformed request of an unauthenticated client."""
         self.counts.failed[self._listener, ""] += 1
         connection.endpoint.on_invalid_request(connection, reason)
 
     def on_error(self, connection: SaslConnection, problem: Exception) -> None:
-        """Judging a client failed for a reason that is ours."""
+        """Log an internal error during an authentication."""
         connection.endpoint.on_handler_failed(connection, problem)
 
 
@@ -136,7 +150,11 @@ class OAuthBearerListener:
     """OAUTHBEARER of one listener: the rules and keys of its tokens."""
 
     def __init__(self, settings: ListenerSettings, files: Files) -> None:
-        """Raises StartFailed for what no token can be judged by."""
+        """Load the rules and keys.
+
+        Raises:
+            StartFailed: the settings cannot validate tokens.
+        """
         oauth = settings.oauth
         assert oauth is not None
         self._keys: RefreshingJwks | None = None
@@ -146,22 +164,26 @@ class OAuthBearerListener:
             self._use_unsecured_tokens(settings.name, settings.jaas_options[OAUTHBEARER])
 
     def create_server(self) -> BearerServer:
-        """The server's side of one authentication."""
+        """Create the server's side of one authentication."""
         refresh_keys = None if self._keys is None else self._keys.refresh_for_unknown_key
         return BearerServer(self._validate, clock.wall_ms, refresh_keys)
 
     async def start(self) -> None:
-        """Fetches the keys, where tokens are signed. Raises StartFailed."""
+        """Fetch the keys of signed tokens.
+
+        Raises:
+            StartFailed: the fetch failed.
+        """
         if self._keys is not None:
             await self._keys.start()
 
     async def reload(self) -> None:
-        """Fetches the keys again; what is wrong is told in the log."""
+        """Fetch the keys again. A failure is logged."""
         if self._keys is not None:
             await self._keys.reload()
 
     def close(self) -> None:
-        """Fetches nothing any more."""
+        """Stop fetching."""
         if self._keys is not None:
             self._keys.close()
 
@@ -180,7 +202,7 @@ class OAuthBearerListener:
         self._validate = UnsecuredTokenValidator(rules, clock.wall_ms).validate
 
     def _use_signed_tokens(self, listener: str, oauth: OauthSettings, files: Files) -> None:
-        # The library of signatures takes its time to load, and who has no such tokens needs none of it.
+        # The signature library is slow to import, and only signed tokens need it.
         from coordinator.security.core.signed_token import ClaimRules, SignedTokenValidator
         from coordinator.security.server.refreshing_jwks import (
             JWKS_URL_PROPERTY,
@@ -218,7 +240,7 @@ def _create_server_factory(
     credentials: GetScramCredentials,
     bearer: OAuthBearerListener | None,
 ) -> Callable[[], SaslServer]:
-    """What makes the server's side of one authentication."""
+    """Return a factory for the server's side of one authentication."""
     if mechanism == OAUTHBEARER and bearer is not None:
         return bearer.create_server
     if mechanism == PLAIN:

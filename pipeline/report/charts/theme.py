@@ -1,8 +1,8 @@
-"""Plots that take their colours from the page.
+"""Draw plots whose colours follow the theme of the page.
 
-matplotlib draws with stand-ins for colours; in its SVG they become CSS variables, so that one drawing fits light
-and dark. Text stays text, in the font of the page. Each plot is drawn twice, for a desk and for a phone, and the
-page shows the one that fits: shrinking a wide drawing would make its letters unreadable.
+matplotlib draws with placeholder colours. In its SVG they become CSS variables, so that one drawing fits the light
+and the dark theme. Text stays text in the page's font. Each plot is drawn in a wide and a narrow version, and the
+page shows the one that fits, because a scaled-down wide plot would be unreadable on a phone.
 """
 
 import re
@@ -24,7 +24,7 @@ SURFACE: Final = "#a0000d"
 ALERT: Final = "#a0000e"
 OTHER: Final = "#a0000f"
 SERIES: Final = tuple(f"#a000{n:02x}" for n in range(0x20, 0x28))
-"""Eight colours to tell things apart; whatever comes after them is OTHER."""
+"""Eight distinguishable colours. Further series share OTHER."""
 
 _VARIABLES: Final = {
     INK: "ink", MUTED: "muted", GRID: "grid", SURFACE: "surface", ALERT: "alert", OTHER: "other",
@@ -69,8 +69,9 @@ _COLOR: Final = re.compile("|".join(_VARIABLES))
 
 
 class Hover(NamedTuple):
-    """What is said of a part of a plot while a pointer is on it: from one place of the x axis to another, as
-    matplotlib counts time, and, where `line` is not None, only as high as that line of the y axis."""
+    """The tooltip of a region of a plot: a range of the x axis in matplotlib's time units, and one line of the y
+    axis unless `line` is None.
+    """
 
     axes: Axes
     begin: float
@@ -80,19 +81,24 @@ class Hover(NamedTuple):
 
 
 Draw = Callable[[Figure, bool], Iterable[Hover]]
-"""Draws into an empty figure; the flag says that it is narrow. Out: what is said of its parts."""
+"""Draw into an empty figure; the flag requests the narrow version. Returns the tooltips."""
 
 
 def color(place: int) -> str:
-    """The colour of the series at a place from 0."""
+    """Return the colour of a series by its index from 0."""
     return SERIES[place] if place < len(SERIES) else OTHER
 
 
 def plot(name: str, title: str, height_inches: float, draw: Draw, n_legend: int = 0, columns: int = 4) -> str:
-    """The HTML of a plot in both widths.
+    """Return the HTML of a plot in both widths.
 
-    In: a name that no other plot of the page has; what it shows, for those who do not see it; its height without
-    the legend; how many entries that has, and in how many columns on a wide plot (a narrow one has one).
+    Args:
+        name: a unique name on the page.
+        title: the alternative text.
+        height_inches: the height without the legend.
+        draw: draws the plot.
+        n_legend: the number of legend entries.
+        columns: the number of legend columns in the wide version; the narrow one has one.
     """
     lines = -(-n_legend // columns)
     return _svg(
@@ -102,12 +108,12 @@ def plot(name: str, title: str, height_inches: float, draw: Draw, n_legend: int 
 
 def _svg(name: str, kind: str, title: str, width: float, height: float, draw: Draw) -> str:
     with mpl.rc_context(_STYLE | {"svg.hashsalt": name, "svg.id": name}), warnings.catch_warnings():
-        # The browser has fonts for what the font used for measuring lacks.
+        # The browser has fonts for glyphs that are missing in the font used for measuring.
         warnings.filterwarnings("ignore", message="Glyph")
         figure = Figure(figsize=(width, height), dpi=72, layout="constrained")
         hovers = list(draw(figure, kind == "narrow"))
         out = StringIO()
-        # What savefig does besides is to lay everything out twice.
+        # Unlike this call, savefig computes the layout twice.
         FigureCanvasSVG(figure).print_svg(out, metadata=_NO_METADATA)  # type: ignore[no-untyped-call]
         said = (
             "".join(_said(each, height) for each in hovers) if kind == "wide" else ""
@@ -119,7 +125,7 @@ def _svg(name: str, kind: str, title: str, width: float, height: float, draw: Dr
 
 
 def _said(hover: Hover, height_inches: float) -> str:
-    """A part that shows nothing but what is said of it."""
+    """Return an invisible element that shows a tooltip."""
     box = hover.axes.bbox
     (left, _), (right, _) = hover.axes.transData.transform([(hover.begin, 0), (hover.end, 0)])
     left, right = max(left, box.x0), min(right, box.x1)
@@ -137,6 +143,6 @@ def _said(hover: Hover, height_inches: float) -> str:
 
 
 def quiet(axes: Axes) -> None:
-    """An axis without ticks of its own kind of numbers: names on the left."""
+    """Hide the ticks of an axis with names instead of numbers."""
     axes.grid(visible=False)
     axes.tick_params(axis="y", labelcolor=INK)
