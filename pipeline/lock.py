@@ -1,4 +1,4 @@
-"""One ingest and one build of a warehouse at a time; and no file of silver goes while somebody reads it."""
+"""Locks of a warehouse: one ingest and one build at a time, and no removal of silver files during a read."""
 
 import fcntl
 import os
@@ -18,12 +18,15 @@ _MAX_PID_BYTES: Final = 20
 
 @contextmanager
 def alone(warehouse: Warehouse, work: str) -> Iterator[bool]:
-    """Holds a local warehouse against others that do the same work; an ingest and a build may go on side by side.
+    """Lock an existing local warehouse against other processes with the same work, INGEST or BUILD. An ingest and a
+    build may run side by side.
 
-    In: a warehouse that exists; INGEST or BUILD. Out: whether it is held: a warehouse elsewhere has no lock, where
-    Spark's checkpoint notices a second ingest, and builds keep out of each other's files. Raises BadInput, naming
-    the process, when another one does this work. The operating system takes the lock back when the process ends,
-    however it ends; the file stays.
+    Yields whether the lock is held. A remote warehouse has no lock: Spark's checkpoint detects a second ingest, and
+    builds use separate files. The operating system releases the lock when the process ends in any way; the file
+    remains.
+
+    Raises:
+        BadInput: another process does this work; the text names it.
     """
     path = local_path(warehouse.path(f"_{work}.lock"))
     if path is None:
@@ -44,9 +47,9 @@ def alone(warehouse: Warehouse, work: str) -> Iterator[bool]:
 
 @contextmanager
 def reading(warehouse: Warehouse) -> Iterator[None]:
-    """Keeps the files of a local warehouse's silver where they are; waits while they are being merged.
+    """Keep the silver files of a local warehouse in place; first wait for a running merge.
 
-    What is locked is the warehouse's directory, which is never replaced, and need not be writable.
+    The lock is on the warehouse's directory, which is never replaced and need not be writable.
     """
     with _directory_locked(warehouse, fcntl.LOCK_SH):
         yield
@@ -54,8 +57,9 @@ def reading(warehouse: Warehouse) -> Iterator[None]:
 
 @contextmanager
 def unread(warehouse: Warehouse) -> Iterator[bool]:
-    """Whether nobody reads silver, who tells so (`reading`); nobody begins to until the context ends. False too
-    where there are no such locks."""
+    """Yield whether silver has no registered reader (`reading`). If so, new readers wait until the context ends.
+    Yields False where such locks are unavailable.
+    """
     with _directory_locked(warehouse, fcntl.LOCK_EX | fcntl.LOCK_NB) as is_held:
         yield is_held
 
@@ -68,7 +72,7 @@ def _directory_locked(warehouse: Warehouse, operation: int) -> Iterator[bool]:
         return
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
-    except OSError:  # no warehouse at all, as whoever asked for it will find
+    except OSError:  # not a warehouse; the caller finds out
         yield False
         return
     try:
@@ -80,6 +84,6 @@ def _directory_locked(warehouse: Warehouse, operation: int) -> Iterator[bool]:
 def _has_locked(descriptor: int, operation: int) -> bool:
     try:
         fcntl.flock(descriptor, operation)
-    except OSError:  # somebody has it, or the file system locks no directories
+    except OSError:  # locked by a reader, or the file system cannot lock directories
         return False
     return True

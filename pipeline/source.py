@@ -1,22 +1,23 @@
-"""`spark.read.format("consumer_offsets").load(directory)`, and `readStream`.
+"""The Spark data source `consumer_offsets`, for `spark.read.format("consumer_offsets").load(directory)` and
+`readStream`.
 
 Call `register(spark)` first. Options:
 
-    path         a broker's data directory, the directory of a partition, or a segment (what `load` is given)
-    findings     "true": rows of kind `finding` tell of damage; otherwise damage ends the query with an error
-    max_bytes    of segment files in a micro-batch, about; as much as there is without it
-    tasks        how many tasks to plan for, about; the driver's cores without it
-    until        of a stream that ends: a JSON object of the offset by log partition up to which it is read; a log
-                 partition that it does not name is not read
+    path         a broker's data directory, a partition's directory, or a segment (the argument of `load`)
+    findings     "true": return damage as rows of kind `finding`; otherwise damage fails the query
+    max_bytes    the approximate segment bytes in a micro-batch; without it a batch takes all available
+    tasks        the approximate number of tasks; defaults to the driver's cores
+    until        the end of a stream: a JSON object of end offsets by log partition; other log partitions are not
+                 read
 
-`schema(...)` before `load` chooses among the columns: those that are not asked for are not made.
+`schema(...)` before `load` selects columns; others are not computed.
 
-A stream's offset says for each log partition which log offset is next, and what was found so far: a finding is a
-row in the batch whose end offset first has it. Thus findings come exactly once, like records.
+A stream's offset contains the next log offset and the findings so far of each log partition. A finding is a row of
+the batch with the first end offset that contains it. Thus findings are delivered exactly once, like records.
 
-Filters on `log_partition`, `group` and `kind` are pushed down. Spark pushes none to a stream: there, rows
-of other kinds than those in the local property `consumer_offsets.kinds` are not produced. A second one,
-`consumer_offsets.commits_to`, names a directory where a stream's commits are written instead, as in `commit_files`.
+Spark pushes filters on `log_partition`, `group` and `kind` down, but not for a stream. A stream returns only the
+kinds of rows in the local property `consumer_offsets.kinds`. With the local property `consumer_offsets.commits_to`,
+a stream writes its commits to that directory instead, as `commit_files` describes.
 """
 
 import json
@@ -64,13 +65,17 @@ COMMITS_TO_PROPERTY: Final = "consumer_offsets.commits_to"
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 MIN_CHUNK_BYTES: Final = 4096
 LASTING_S: Final = 60
-"""While following a log, how long a transaction stays open or a tail torn before it is worth a finding."""
+"""The seconds that a transaction may stay open, or a tail torn, before following a log reports it."""
 
 Offset = dict[str, Any]
 
 
 class _Settings:
-    """The options, parsed. Raises BadInput."""
+    """The parsed options.
+
+    Raises:
+        BadInput: an option is invalid.
+    """
 
     def __init__(self, options: Any) -> None:
         self.path = options.get("path")
@@ -93,13 +98,13 @@ class _Settings:
 
 
 def register(spark: SparkSession) -> None:
-    """Makes the source known to a session, and lets Spark push filters down to sources like this."""
+    """Register the source in a session and enable filter push-down for Python data sources."""
     spark.conf.set(PUSHDOWN, "true")
     spark.dataSource.register(ConsumerOffsets)
 
 
 class ConsumerOffsets(DataSource):
-    """The source. Spark refuses it in a session without the setting that `register` makes."""
+    """The data source. Spark rejects it in a session without the setting that `register` makes."""
 
     @classmethod
     def name(cls) -> str:
@@ -116,7 +121,11 @@ class ConsumerOffsets(DataSource):
 
 
 def _columns(schema: StructType) -> pa.Schema:
-    """What was asked for. Raises BadInput for what the source does not have."""
+    """Return the requested columns.
+
+    Raises:
+        BadInput: the source does not have a column.
+    """
     kinds = {field.name: field.dataType for field in from_arrow_schema(SCHEMA)}
     for field in schema:
         if kinds.get(field.name) != field.dataType:
@@ -127,14 +136,14 @@ def _columns(schema: StructType) -> pa.Schema:
 
 
 class _Planned(InputPartition):
-    """A task, as Spark hands it to a worker."""
+    """A task in the form in which Spark sends it to a worker."""
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
 
 
 class OffsetsLogReader(DataSourceReader):
-    """Reads the log as it is now, up to the last stable offset of each partition."""
+    """Reads the present log up to the last stable offset of each partition."""
 
     def __init__(self, settings: _Settings, columns: pa.Schema) -> None:
         self._settings = settings
@@ -146,7 +155,7 @@ class OffsetsLogReader(DataSourceReader):
             values = _values(given)
             if values is not None:
                 self._narrow(*values)
-            yield given  # Spark looks again: a finding has no group, and costs nothing
+            yield given  # spark applies the filter again; a finding has no group and costs nothing
 
     def _narrow(self, column: str, values: set[Any]) -> None:
         if column == "log_partition":
@@ -199,13 +208,13 @@ def _planned(found: list[Range], findings: list[Finding], tasks: int) -> list[In
 
 def _read(settings: _Settings, partition: InputPartition, wanted: Wanted) -> Iterator[pa.RecordBatch]:
     task = partition.value
-    if task is None:  # what Spark makes of a plan without tasks
+    if task is None:  # the form in which Spark requires an empty plan
         return
     yield from read_task(LogFiles(settings.path), task, wanted, tell_findings=settings.findings)
 
 
 class OffsetsLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what was added since. One instance plans all batches of a run; others, in workers, only read."""
+    """Reads the log's additions. One instance plans all batches of a run; instances in workers only read."""
 
     def __init__(self, settings: _Settings, columns: pa.Schema) -> None:
         self._settings = settings
@@ -222,7 +231,7 @@ class OffsetsLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return ReadAllAvailable() if limit is None else ReadMaxBytes(limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 Spark's name
-        self._is_frozen = True  # from the first survey on
+        self._is_frozen = True  # set by the first survey
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 Spark's name
         surveys = self._look(start)
@@ -252,7 +261,7 @@ class OffsetsLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         }
 
     def _look(self, start: Offset) -> dict[int, Survey]:
-        """What there is from an offset on; in a run with an end, what there was when it began."""
+        """Survey from an offset. A run with an end uses the surveys of its start."""
         if self._surveys is not None and self._is_frozen:
             return self._surveys
         files = LogFiles(self._settings.path)
@@ -313,7 +322,7 @@ class OffsetsLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return _planned(found, findings if self._settings.findings else [], self._settings.tasks)
 
     def _survey_of(self, number: int, first: int | None, next_offset: int) -> Survey | None:
-        """A survey that begins at or before `first`: that of this run, or a new one for a batch that an earlier
+        """Return a survey that starts at or before `first`: this run's, or a new one for a batch that an earlier
         run planned.
         """
         seen = (self._surveys or {}).get(number)
@@ -341,7 +350,7 @@ def _property(name: str) -> str | None:
 
 
 def _start(before: Survey | None, known: dict[str, int], partition: LogPartition) -> Place | int | None:
-    """Where the next survey begins: where the last one ended, if everything up to there is read."""
+    """Return the start of the next survey: the end of the last one if everything before it is read."""
     asked = known.get(str(partition.number))
     place = before.place if before is not None else None
     return place if place is not None and place.next_offset == asked else asked
@@ -352,7 +361,7 @@ def _after(seen: Survey, first_offset: int) -> list[Any]:
 
 
 def _backlog(seen: Survey, known: int) -> list[tuple[int, int]]:
-    """Lengths and ends of the pieces that are not read yet."""
+    """Return lengths and end offsets of the unread pieces."""
     return [(piece.length, piece.next_offset) for piece in seen.pieces if piece.next_offset > known]
 
 

@@ -1,22 +1,22 @@
-"""The directory of tables: where they lie, which version wrote them, and how readers never see half of one.
+"""The directory of tables: its layout, its version, and atomic updates for readers.
 
-    _groupd_warehouse.json                     which format this is
+    _groupd_warehouse.json                     the version of the format
     _checkpoint/                               how far the log has been read
-    _staging/                                  what an ingest is writing
-    _scratch/                                  what a build is writing, or computes once for many tables
-    _folds/                                    what builds keep of the commits, see `pipeline.folding`
+    _staging/                                  the output of a running ingest
+    _scratch/                                  the output and shared intermediate results of a running build
+    _folds/                                    aggregates of commits that builds keep, see `pipeline.folding`
     _log_ends.json                             the snapshot of the last ingest, see `pipeline.log_ends.snapshot`
-    <silver table>/ingest_batch=<n>/*.parquet  rows of one batch; batch 0 has none, only the schema
+    <silver table>/ingest_batch=<n>/*.parquet  rows of one batch; batch 0 is empty and has only the schema
     <gold table>/<gold table>.parquet          one file
 
-Everything is written in `_staging` or `_scratch` and renamed in. A silver table gains a batch by the rename of a
-directory; a gold table is one file, so that the rename of a file replaces it whole: who lists the directory before
-and opens the file after reads the new table, not half of two.
+Writers use `_staging` or `_scratch` and rename the result into place. A silver table gains a batch by the rename of
+a directory. A gold table is a single file, so its rename replaces the whole table: a reader that listed the
+directory before and opens the file afterwards reads the complete new table.
 
-Small batches are made one as they become many, see `pipeline.merging`.
+`pipeline.merging` merges many small batches into one.
 
-The tables of a batch are renamed in one after the other, `ingest_batches` last: rows of a batch that it does not
-list belong to a batch that is not all there yet. `silver` leaves them out.
+The tables of a batch are renamed one after the other, `ingest_batches` last. A batch that it does not list is
+incomplete, and `silver` leaves its rows out.
 
 Readers of Parquet ignore names that begin with an underscore.
 """
@@ -50,7 +50,7 @@ FOLDS: Final = "_folds"
 BUILD_INFO_NAME: Final = "build_info"
 """The gold table that a build publishes last."""
 EMPTY_BATCH: Final = 0
-"""The batch of every silver table that only says what its columns are."""
+"""The batch of every silver table that contains only the schema."""
 
 EMPTY_FILE: Final = "columns.parquet"
 BATCH_FILE: Final = "batch.parquet"
@@ -66,13 +66,17 @@ class Warehouse:
         self.directory = directory_at(root)
 
     def path(self, relative: str) -> str:
-        """A place in the warehouse, as Spark takes it."""
+        """Return the path of a file of the warehouse in Spark's form."""
         return self.directory.path(relative)
 
-    # Its version
+    # Version
 
     def check_version(self) -> None:
-        """Raises BadInput unless this is a warehouse that this version of the pipeline wrote."""
+        """Check the version of the warehouse.
+
+        Raises:
+            BadInput: the directory is not a warehouse, or has another version.
+        """
         if not self.directory.exists(MARKER):
             reason = "is no warehouse" if self.directory.exists("") else "does not exist"
             raise BadInput(f"{self.path('')}: {reason}: ingest a log first")
@@ -90,9 +94,10 @@ class Warehouse:
             self._check_gold(BUILD_INFO_NAME)
 
     def create(self) -> None:
-        """Makes an empty warehouse of a missing or empty directory; an existing one is checked.
+        """Create an empty warehouse in a missing or empty directory, or check an existing one.
 
-        Raises BadInput for a directory of other files or a warehouse of another version.
+        Raises:
+            BadInput: the directory has other files, or the warehouse another version.
         """
         if self.directory.exists(MARKER):
             self._properties()
@@ -123,7 +128,11 @@ class Warehouse:
         return properties
 
     def bind(self, log_identity: str) -> None:
-        """Remembers whose log is ingested; raises BadInput if it was another one before."""
+        """Record the identity of the ingested log.
+
+        Raises:
+            BadInput: the warehouse belongs to another log.
+        """
         properties = self._properties()
         known = properties.get("log")
         if known is None:
@@ -131,15 +140,18 @@ class Warehouse:
         elif known != log_identity:
             raise BadInput(f"{self.path('')}: holds the log of {known}, not of {log_identity}")
 
-    # The instant of its commits
+    # The snapshot of the commits
 
     def write_snapshot(self, snapshot: Snapshot) -> None:
-        """Remembers the snapshot up to which the complete batches hold all commits."""
+        """Store the snapshot up to which the complete batches contain all commits."""
         self.directory.write(SNAPSHOT, snapshot.to_json(max(self.complete_batches(), default=0)))
 
     def snapshot(self, through_batch: int) -> Snapshot | None:
-        """The snapshot up to which the batches up to this one hold all commits; None where no ingest took one, or a
-        later ingest, which followed the log or was interrupted, has added batches. Raises BadInput.
+        """Return the snapshot up to which the batches through `through_batch` contain all commits. Return None if
+        no ingest took one, or if a later ingest that followed the log or was interrupted has added batches.
+
+        Raises:
+            BadInput: the file is malformed.
         """
         if not self.directory.exists(SNAPSHOT):
             return None
@@ -148,10 +160,10 @@ class Warehouse:
         except (ValueError, KeyError, TypeError) as error:
             raise BadInput(f"{self.path(SNAPSHOT)}: is damaged: delete it and ingest again") from error
 
-    # Reading
+    # Reads
 
     def silver(self, spark: SparkSession, name: str, through_batch: int | None = None) -> DataFrame:
-        """A silver table, of complete batches only, up to one of them; empty when nothing was ingested."""
+        """Return the complete batches of a silver table through `through_batch`; empty before the first ingest."""
         table = SILVER[name]
         last = max(self.complete_batches(), default=0) if through_batch is None else through_batch
         if not last:
@@ -160,16 +172,19 @@ class Warehouse:
         return frame.where(sf.col("ingest_batch").between(1, last))
 
     def gold(self, spark: SparkSession, name: str, ddl: str | None = None) -> DataFrame:
-        """A gold table as it was last built; raises BadInput when it was not. Spark need not look for the columns
-        where somebody knows them."""
+        """Return a gold table as last built. With `ddl`, Spark does not need to infer the columns.
+
+        Raises:
+            BadInput: the table was not built.
+        """
         self._check_gold(name)
         reader = spark.read if ddl is None else spark.read.schema(ddl)
         return reader.parquet(self.path(name))
 
-    # What a build needs for a while
+    # Temporary files of a build
 
     def clear_scratch(self) -> None:
-        """Removes what an interrupted build left; for one who knows that no other build is running."""
+        """Remove the files of an interrupted build. The caller must hold the build lock."""
         self.directory.delete(SCRATCH)
 
     def _check_gold(self, name: str) -> None:
@@ -177,17 +192,19 @@ class Warehouse:
             raise BadInput(f"{self.path(name)}: does not exist: build the tables first")
 
     def gold_file(self, name: str) -> str:
-        """Return the place of the only file of a gold table, in a directory that exists then. A file that is
-        renamed to it replaces the table: readers see the old one or the new one."""
+        """Return the path of a gold table's only file and create its directory. Renaming a file to it replaces the
+        table atomically for readers.
+        """
         self.directory.create(name)
         return f"{name}/{name}{_SUFFIX}"
 
-    # Adding silver
+    # Adding silver batches
 
     def prepare(self) -> None:
-        """Before an ingest: clears what an interrupted one left, and gives each table its schema.
+        """Prepare an ingest: remove the files of an interrupted one and give each table its schema.
 
-        Raises BadInput when there are batches but no checkpoint, as they would all come again.
+        Raises:
+            BadInput: there are batches but no checkpoint, so that all records would be ingested again.
         """
         self.directory.delete(STAGING)
         if self.complete_batches() and not self.directory.names(CHECKPOINT):
@@ -202,24 +219,24 @@ class Warehouse:
                 self.directory.rename(staging, target)
 
     def complete_batches(self) -> list[int]:
-        """The numbers of the batches that are all there, in order."""
+        """Return the numbers of the complete batches in order."""
         names = (name.partition("=")[2] for name in self.directory.names(INGEST_BATCHES.name))
         return [
             batch for batch in sorted(int(name) for name in names if name.isdigit()) if batch != EMPTY_BATCH
         ]
 
     def has_batch(self, name: str, ingest_batch: int) -> bool:
-        """Whether a silver table has the rows of a batch."""
+        """Return whether a silver table has the rows of a batch."""
         return self.directory.exists(batch_path(name, ingest_batch))
 
     def stage(self, name: str, ingest_batch: int) -> str:
-        """A new directory for the files of a batch, to be published."""
+        """Return a new staging directory for the files of a batch."""
         staging = self._new_staging(name, ingest_batch)
         self.directory.create(staging)
         return staging
 
     def publish(self, name: str, ingest_batch: int, staging: str, files: Collection[str]) -> None:
-        """Makes some files of a staging directory the rows of a batch; others that lie there are removed."""
+        """Publish files of a staging directory as the rows of a batch and remove its other files."""
         if not files:
             self.directory.delete(staging)
             return
@@ -230,9 +247,9 @@ class Warehouse:
         self.directory.rename(staging, batch_path(name, ingest_batch))
 
     def add_batch(self, name: str, ingest_batch: int, frame: DataFrame) -> None:
-        """Adds the rows of one batch to a silver table, unless they are there from an interrupted run.
+        """Add the rows of one batch to a silver table, unless an interrupted run has added them.
 
-        In: a frame of the table's columns; `ingest_batch` of its rows is that of the call.
+        `frame` has the table's columns, with this `ingest_batch` in every row.
         """
         if self.has_batch(name, ingest_batch):
             return
@@ -242,7 +259,7 @@ class Warehouse:
         self.publish(name, ingest_batch, staging, files)
 
     def complete_batch(self, ingest_batch: int, n_records: int) -> None:
-        """Says that a batch is all there."""
+        """Mark a batch as complete."""
         row = {"ingested_ts": datetime.now(UTC), "n_records": n_records}
         staging = self.stage(INGEST_BATCHES.name, ingest_batch)
         self.directory.write(f"{staging}/{BATCH_FILE}", parquet_file(INGEST_BATCHES, [row]))
@@ -252,29 +269,29 @@ class Warehouse:
         return f"{STAGING}/{name}-{ingest_batch}-{uuid4().hex}"
 
     def rows_in_batch(self, spark: SparkSession, name: str, ingest_batch: int) -> int:
-        """How many rows a silver table has of a batch that it has."""
+        """Return the number of rows of an existing batch in a silver table."""
         return spark.read.parquet(self.path(batch_path(name, ingest_batch))).count()
 
 
 def parquet_file(table: Table, rows: list[dict[str, Any]]) -> bytes:
-    """A Parquet file of some rows of a silver table; without any, it only says what the columns are."""
+    """Return a Parquet file of rows of a silver table; without rows it contains only the schema."""
     file = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, parquet_schema(table)), file)
     return file.getvalue()
 
 
 def parquet_schema(table: Table) -> pa.Schema:
-    """Of the files of a silver table: the batch is in the names of their directories."""
+    """Return the schema of a silver table's files. The directory names contain the batch."""
     return pa.schema(
         [pa.field(name, arrow_type(kind)) for name, kind in table.columns if name != "ingest_batch"]
     )
 
 
 def batch_path(name: str, ingest_batch: int) -> str:
-    """Where the rows of a batch lie, of a silver table."""
+    """Return the directory of a batch in a silver table."""
     return f"{name}/ingest_batch={ingest_batch}"
 
 
 def is_data(file: str) -> bool:
-    """Whether a file of a table holds rows."""
+    """Return whether a file of a table contains rows."""
     return file.endswith(_SUFFIX) and not file.startswith((".", "_"))

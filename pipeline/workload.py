@@ -1,7 +1,7 @@
-"""How much there is to do, asked before Spark starts: for a little, its virtual machine is started otherwise.
+"""Estimate the work of a command before Spark starts, to choose the JVM options.
 
-What counts is what a command reads: of the log what no ingest has read, of the commits those that no build has
-folded. A guess is enough. Who guesses wrong waits longer, and gets the same tables.
+The estimate counts unread log bytes and unfolded commits. A wrong estimate costs time but does not change the
+tables.
 """
 
 import json
@@ -19,15 +19,15 @@ from pipeline.silver.schemas import COMMITS, INGEST_BATCHES, SILVER
 from pipeline.warehouse import CHECKPOINT, Warehouse, batch_path
 
 LITTLE_BYTES: Final = 8_000_000
-"""Of log, or of tables: up to about here Spark spends more on compiling than on running what it compiled."""
+"""Of log or tables. Up to about this size Spark spends more time on compiling than on running the compiled code."""
 MODERATE_BYTES: Final = 32_000_000
-"""Of tables, some seven million commits: up to about here Java does, if Spark compiles."""
+"""Of tables, about seven million commits. Up to about this size the JIT compiler costs more than it saves."""
 _LOG_TO_TABLES: Final = 8
-"""A log becomes tables that are so much smaller, at least."""
+"""The tables are smaller than the log by at least this factor."""
 
 
 class Workload(IntEnum):
-    """How much there is to do. The most of two is that of both."""
+    """The amount of work. The maximum of two covers both."""
 
     LITTLE = 0
     MODERATE = 1
@@ -35,7 +35,11 @@ class Workload(IntEnum):
 
 
 def of_ingest(log_dir: str, warehouse: str) -> Workload:
-    """Of reading what is new in a log. Raises BadInput, OSError: what is wrong with the log."""
+    """Estimate an ingest of the unread log.
+
+    Raises:
+        BadInput, OSError: the log is unusable.
+    """
     there = log_bytes(log_dir)
 
     def sizes(place: Warehouse) -> tuple[int, int]:
@@ -46,7 +50,7 @@ def of_ingest(log_dir: str, warehouse: str) -> Workload:
 
 
 def of_build(warehouse: str, *, full: bool = False) -> Workload:
-    """Of a build. In: whether all commits are read again."""
+    """Estimate a build. `full` reads all commits again."""
 
     def sizes(place: Warehouse) -> tuple[int, int]:
         now = None if full else read_checkpoint(place)
@@ -61,7 +65,7 @@ def of_build(warehouse: str, *, full: bool = False) -> Workload:
 
 
 def of_report(warehouse: str) -> Workload:
-    """Of a report, which reads the gold tables."""
+    """Estimate a report, which reads the gold tables."""
 
     def sizes(place: Warehouse) -> tuple[int, int]:
         names = place.directory.names("")
@@ -73,7 +77,11 @@ def of_report(warehouse: str) -> Workload:
 
 
 def log_bytes(log_dir: str) -> int:
-    """Of all segments of the offsets log there. Raises BadInput, OSError."""
+    """Return the size of all segments of the offsets log.
+
+    Raises:
+        BadInput, OSError: the log is unusable.
+    """
     files = LogFiles(log_dir)
     return sum(
         segment.size_bytes
@@ -83,7 +91,7 @@ def log_bytes(log_dir: str) -> int:
 
 
 def bytes_read(warehouse: Warehouse) -> int:
-    """Of the log, by all ingests into a local warehouse, as the last entry of Spark's checkpoint says."""
+    """Return the log bytes of all ingests into a local warehouse, from the last entry of Spark's checkpoint."""
     offsets = f"{CHECKPOINT}/offsets"
     batches = sorted(int(name) for name in warehouse.directory.names(offsets) if name.isdigit())
     if not batches:
@@ -92,24 +100,24 @@ def bytes_read(warehouse: Warehouse) -> int:
     try:
         return int(json.loads(lines[-1])["bytes_read"])
     except (ValueError, LookupError, TypeError):
-        return 0  # whatever is wrong with it, Spark will say
+        return 0  # spark reports the error
 
 
 def bytes_below(path: str) -> int:
-    """Of all files in a directory and those below it; none where it is not."""
+    """Return the size of all files below a directory; 0 if it does not exist."""
     found = 0
     for place, _, names in os.walk(path):
         for name in names:
             try:
                 found += os.lstat(os.path.join(place, name)).st_size
-            except FileNotFoundError:  # somebody else is at work
+            except FileNotFoundError:  # a concurrent process removed it
                 continue
     return found
 
 
 def _of(sizes: Callable[[Warehouse], tuple[int, int]], warehouse: str) -> Workload:
-    """In: how many bytes there are to read, and how many of tables that makes. MUCH where nobody can tell before
-    Spark is there: behind a URL, and where something is wrong with the warehouse, which the command will say.
+    """Classify a number of table bytes to read. Return MUCH if the size is unknown before Spark starts: behind a
+    URL, or for an unusable warehouse, which the command reports.
     """
     if local_path(warehouse) is None:
         return Workload.MUCH

@@ -1,7 +1,7 @@
-"""A batch that a producer sent: whether it is one, and whether its topic takes what is in it.
+"""Validate the batch of a producer: its format, and its records against the configs of its topic.
 
-Nothing here looks at a log, so that it can be done in another thread: a batch may unpack to very much. What a
-request may cost altogether is counted as it is spent (`storage/record_scan.py`).
+These functions use no log, so they can run in another thread: a batch may decompress to a large size. They count
+the total cost of a request as they spend it (`storage/record_scan.py`).
 
 Source: Kafka's `ProduceRequest.validateRecords`, `LogValidator`.
 """
@@ -22,15 +22,16 @@ from storage.storage_errors import CorruptBatch, DecompressedTooLarge, InvalidRe
 ZSTD_VERSION: Final = 7
 MAX_RECORD_ERRORS: Final = 1000
 MAX_RECORDS: Final = 1_000_000
-"""Of one batch. Compressed, a batch of the size that is allowed could else unpack to many gigabytes of records."""
+"""Per batch. A compressed batch of legal size could otherwise decompress to gigabytes of records."""
 NO_OFFSET: Final = -1
 WITHOUT_KEY: Final = "a compacted topic accepts no record without a key"
 CLAIMED_APPEND_TIME: Final = "a producer cannot set the timestamp type LogAppendTime"
 
 
 class ProduceError(ApiError):
-    """Why a batch is not written; which records are to blame, and whether the answer tells where the log begins, as
-    Kafka's does once it has looked at the log."""
+    """The error of a batch that is not written, the invalid records, and whether the response includes the log
+    start offset. Kafka includes it once it has opened the log.
+    """
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class ProduceError(ApiError):
 
 
 class ReceivedBatch(NamedTuple):
-    """A batch that came for a topic of these properties."""
+    """A received batch with the configs of its topic."""
 
     batch: bytes
     values: TopicValues
@@ -58,7 +59,7 @@ ExaminedBatch = tuple[ReceivedBatch, ValidBatch] | ProduceError
 
 
 def extract_batch(records: bytes | None, version: int) -> bytes:
-    """The batch that a partition's records must be; a torn end after it is ignored, as Kafka does."""
+    """Return the only batch of a partition's records. As in Kafka an incomplete batch after it is ignored."""
     size = _find_batch_size(records or b"", 0)
     if records is None or size is None:
         raise ProduceError(
@@ -81,7 +82,11 @@ def extract_batch(records: bytes | None, version: int) -> bytes:
 
 
 def _find_batch_size(records: bytes, position: int) -> int | None:
-    """The size of the batch that begins there, None where no whole one does. Raises ProduceError."""
+    """Return the size of the batch at `position`; None if it is incomplete.
+
+    Raises:
+        ProduceError: the size is invalid.
+    """
     try:
         return peek_size(records, position)
     except CorruptBatch as error:
@@ -95,9 +100,10 @@ def examine_batches(
     *,
     may_refuse: bool,
 ) -> list[ExaminedBatch]:
-    """What is to be said of each batch without a look at its log; what was refused before remains so.
+    """Validate each batch without its log. Earlier errors remain. Safe to call in any thread.
 
-    Raises OverBudget, unless what is over budget is to be refused. May run in any thread.
+    Raises:
+        OverBudget: the budget is exceeded and `may_refuse` is false.
     """
     return [
         each if isinstance(each, ProduceError) else _examine(each, now_ms, budget, may_refuse=may_refuse)
@@ -117,7 +123,7 @@ def _examine(
             raise
         return ProduceError(ErrorCode.RECORD_LIST_TOO_LARGE, str(error), tells_log_start=True)
     except ProduceError as error:
-        # Its traceback would keep what was unpacked.
+        # The traceback would keep the decompressed records in memory.
         error.__cause__ = error.__context__ = None
         return error.with_traceback(None)
     return sent, valid
@@ -152,10 +158,10 @@ def _validate_received_batch(batch: bytes, values: TopicValues, budget: Decompre
 def _check_records(
     batch: bytes, valid: ValidBatch, values: TopicValues, now_ms: int, budget: DecompressionBudget
 ) -> None:
-    """Whether each record has a key, where the topic needs one, and a time that the topic takes.
+    """Check the key and the timestamp of each record.
 
-    A topic of CreateTime takes times near enough to now; -1 stands for no time and passes. LogAppendTime is not a
-    producer's to claim; but where such records have a time, a topic of CreateTime takes that, as Kafka does.
+    A compacted topic requires keys. A CreateTime topic accepts timestamps near the current time, and -1 for none. A
+    producer must not send LogAppendTime, but as in Kafka a CreateTime topic accepts the timestamps of such records.
     """
     earliest = now_ms - values.message_timestamp_before_max_ms
     latest = now_ms + values.message_timestamp_after_max_ms

@@ -1,9 +1,9 @@
-"""The leaders of partitions: in responses that refuse a partition, in Metadata and DescribeTopicPartitions,
-and the leader epochs of clients.
+"""The leaders of partitions for error responses, Metadata and DescribeTopicPartitions, and the leader epochs of
+clients.
 
-A response that refuses a partition names its leader and the leader's address, so that the client need not ask
-for it. A stopped broker is offline as a replica. Without a live replica the in-sync replicas are the last
-ones, as in Kafka.
+A response that rejects a partition includes the leader and its address, which saves the client a Metadata request.
+A replica on a stopped broker is offline. As in Kafka, without a live replica the in-sync replicas are the last
+known ones.
 
 Source: KIP-101, KIP-320, KIP-951, Kafka's `KafkaApis.getCurrentLeader`.
 """
@@ -21,13 +21,13 @@ from storage.log import PartitionLog
 
 PRODUCE_LEADER_VERSION: Final = 10
 FETCH_LEADER_VERSION: Final = 16
-"""The versions of Produce and Fetch whose responses name the leader."""
+"""The first version of Fetch with the leader in its responses."""
 
 NO_LEADER = -1
 
 
 def find_current_leader(partition: ReadablePartition, ownership: PartitionOwnership) -> LeaderIdAndEpoch:
-    """The present leader of a partition, with its epoch."""
+    """Return the current leader of a partition with its epoch."""
     leader_id = ownership.find_owner(partition.name)
     return LeaderIdAndEpoch(
         leader_id=NO_LEADER if leader_id is None else leader_id,
@@ -38,7 +38,7 @@ def find_current_leader(partition: ReadablePartition, ownership: PartitionOwners
 def find_endpoints(
     leaders: Iterable[LeaderIdAndEpoch], ownership: PartitionOwnership, node: Node
 ) -> list[NodeEndpoint]:
-    """The addresses of those that live, each once. In: the broker that answers, as the client knows it."""
+    """Return the distinct addresses of live leaders. `node` is the answering broker as the client sees it."""
     nodes = [
         ownership.brokers[leader_id].node_for_client(node)
         for leader_id in dict.fromkeys(leader.leader_id for leader in leaders)
@@ -50,12 +50,13 @@ def find_endpoints(
 
 
 Leadership = tuple[int, list[int], list[int], list[int]]
-"""Of one partition, at one moment: the leader (-1: there is none), its replicas, those in sync, those offline. A
-bare tuple, since an answer may have thousands."""
+"""The leader (-1: none), replicas, in-sync replicas and offline replicas of a partition. A plain tuple, because a
+response may have thousands.
+"""
 
 
 def describe_leadership(partition: ReadablePartition, ownership: PartitionOwnership) -> Leadership:
-    """The leadership of a partition as clients see it. A partition whose log is not open has no leader."""
+    """Return the leadership of a partition for clients. A partition without an open log has no leader."""
     only = ownership.single_broker_id
     if only is not None:
         alone = [only]
@@ -75,14 +76,15 @@ def _describe_offline(replicas: list[int]) -> Leadership:
 
 
 def find_leader_epoch(partition: ReadablePartition, ownership: PartitionOwnership) -> int:
-    """The epoch that clients are told; 0 while the partition is offline. Clients believe nobody who tells them an
-    earlier one than they know."""
+    """Return the leader epoch for clients; 0 while the partition is offline. A client ignores metadata with an
+    epoch lower than the one it knows.
+    """
     log = partition.log
     return ownership.leader_epoch(partition.name) if log is None else log.leader_epochs.current
 
 
 def check_current_leader_epoch(epoch: int, log: PartitionLog) -> ErrorCode:
-    """What a client's idea of the current epoch is answered with; -1 means that it has none."""
+    """Compare a client's current leader epoch with the log's; -1 means that the client sent none."""
     current = log.leader_epochs.current
     if epoch in (UNKNOWN_EPOCH, current):
         return ErrorCode.NONE

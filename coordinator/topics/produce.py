@@ -1,13 +1,12 @@
-"""Produce: record batches from producers, stored as they came once they are found sound.
+"""Produce: append producers' record batches unchanged after validation.
 
-What is checked, and in which order, decides which error a producer sees: first what the request says about
-itself (topics, one batch a partition, acks), then the batch (size, checksum, contents, times), then its
-place among the batches of its producer. A partition that is refused does not keep the others from being
-written.
+The order of the checks decides which error a producer gets: first the request (topics, one batch per partition,
+acks), then the batch (size, checksum, contents, timestamps), then its sequence number. Partitions fail
+independently.
 
-Source: Kafka's `KafkaApis.handleProduceRequest`, `ProduceRequest.validateRecords`,
-`ReplicaManager.appendRecords`, `UnifiedLog.append`, `LogValidator`; KIP-98, KIP-467. Batches of a transaction may
-have to wait for its coordinator first (`produce_verification.py`).
+Source: Kafka's `KafkaApis.handleProduceRequest`, `ProduceRequest.validateRecords`, `ReplicaManager.appendRecords`,
+`UnifiedLog.append`, `LogValidator`; KIP-98, KIP-467. Transactional batches may first need a request to the
+transaction coordinator (`produce_verification.py`).
 """
 
 from collections.abc import Iterator
@@ -60,13 +59,13 @@ from storage.storage_errors import StorageError, format_error_reason
 
 VALID_ACKS: Final = (-1, 0, 1)
 MAX_PARTITIONS_AT_ONCE: Final = 500
-"""Partitions of a request that is answered without a checkpoint, and that are examined in one piece."""
+"""The most partitions that are validated in one step and answered without a checkpoint."""
 BYTES_PER_STEP: Final = 64 * 1024
-"""Bytes of small batches that are examined in one piece."""
+"""The total size of small batches that are validated in one step."""
 
 
 class AppendedBatch(NamedTuple):
-    """Where a batch is, and the time it was given (-1: it has its producer's)."""
+    """The offset of an appended batch and its append time (-1: it keeps the producer's timestamps)."""
 
     partition: HostedPartition
     log: PartitionLog
@@ -79,8 +78,9 @@ class AppendedBatch(NamedTuple):
 def answer_produce(
     plane: DataPlane, request: ProduceRequest, context: Context, now: Now
 ) -> Answer | LongAnswer:
-    """Write or refuse each partition's batch on its own. With acks 0 there is no response, or the connection is
-    closed. Batches that take long to examine are examined in another thread first."""
+    """Append or reject the batch of each partition independently. With acks 0 there is no response, and an error
+    closes the connection. Batches that are slow to validate are validated in another thread first.
+    """
     # Other requests run between the partitions of a large request.
     is_large = sum([1 + len(topic.partition_data) for topic in request.topic_data]) > MAX_PARTITIONS_AT_ONCE
     if is_large or run_in_one_step(has_transactional_batch(IN_ONE_STEP, request)):
@@ -92,7 +92,7 @@ def answer_produce(
 async def _produce(
     plane: DataPlane, request: ProduceRequest, context: Context, work: LongWork, *, is_large: bool
 ) -> Answer:
-    """Answer a Produce with many partitions, or with batches of a transaction."""
+    """Answer a Produce with many partitions or with transactional batches."""
     work.begin_changes()
     verified = NO_VERIFICATION
     if await has_transactional_batch(work, request):
@@ -109,8 +109,9 @@ async def _produce(
 async def _collect_transactional_batches(
     plane: DataPlane, work: LongWork, request: ProduceRequest, context: Context
 ) -> tuple[list[ReceivedBatch | ProduceError], VerifiedBatches]:
-    """Return the batch of each partition, and the verification of those that belong to the transaction. A request
-    without a transactional id is refused."""
+    """Return the batch of each partition and the verification of the transactional ones. Reject a request without a
+    transactional id.
+    """
     if request.transactional_id is None:
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return [
@@ -129,7 +130,7 @@ def _examine_at_once(
     sent: list[ReceivedBatch | ProduceError],
     verified: VerifiedBatches,
 ) -> Answer | LongAnswer:
-    """Examine and write batches before another request runs, unless their examination takes long."""
+    """Validate and append batches before another request runs, unless validation takes long."""
     try:
         examined = examine_batches(sent, now.wall_ms, DecompressionBudget.for_event_loop(), may_refuse=False)
     except OverBudget:
@@ -146,8 +147,9 @@ async def _examine_in_thread(
     verified: VerifiedBatches,
     work: LongWork,
 ) -> Answer:
-    """Examine batches in another thread, a large one at a time, so that those of other requests come in between.
-    Then write them."""
+    """Validate batches in another thread, one large batch at a time, so that other requests' batches run in
+    between. Then append them.
+    """
     budget = DecompressionBudget.for_request(
         sum(len(each.batch) for each in sent if isinstance(each, ReceivedBatch))
     )
@@ -163,7 +165,7 @@ async def _examine_in_thread(
 
 
 def _split_batches(sent: list[ReceivedBatch | ProduceError]) -> Iterator[list[ReceivedBatch | ProduceError]]:
-    """Pieces of the batches, each small enough to be examined without delaying other requests."""
+    """Split the batches into groups that can be validated without delaying other requests."""
     piece: list[ReceivedBatch | ProduceError] = []
     size_bytes = 0
     for each in sent:
@@ -180,8 +182,7 @@ def _split_batches(sent: list[ReceivedBatch | ProduceError]) -> Iterator[list[Re
 async def _collect_batches(
     plane: DataPlane, work: LongWork, request: ProduceRequest, context: Context
 ) -> list[ReceivedBatch | ProduceError]:
-    """Return what came for each partition, in the order of the request, or the reason to refuse it before it is
-    examined."""
+    """Return the records of each partition in request order, or the error that rejects it before validation."""
     sent: list[ReceivedBatch | ProduceError] = []
     for topic_data in request.topic_data:
         for data in topic_data.partition_data:
@@ -205,7 +206,11 @@ async def _collect_batches(
 
 
 def _check_partition_exists(topic: Topic | None, index: int, context: Context) -> Topic:
-    """The topic, if it has that partition. Raises ProduceError."""
+    """Return the topic of an existing partition.
+
+    Raises:
+        ProduceError: the topic or partition does not exist.
+    """
     if topic is None:
         by_id = context.api_version >= TOPIC_IDS_VERSION
         raise ProduceError(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -222,7 +227,7 @@ async def _append_all(
     batches: Iterator[tuple[ReceivedBatch | ProduceError, ExaminedBatch]],
     verified: VerifiedBatches,
 ) -> Answer:
-    """Write each batch that is sound to its log, if its topic is still as it was when the batch was examined."""
+    """Append each valid batch to its log, unless its topic has changed since the validation."""
     responses: list[TopicProduceResponse] = []
     changes: list[TopicChange] = []
     appended: list[HostedPartition] = []
@@ -250,12 +255,12 @@ async def _append_all(
                 topic = _check_partition_exists(topic, data.index, context)
                 partition = topic.hosted[data.index]
                 if topic.values is not sent.values or not plane.is_leader(partition.name, context):
-                    # The configs by which it was examined have changed, or the leader. The client retries.
+                    # The configs have changed since the validation, or the leader has. The client retries.
                     raise ProduceError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 written = _append_batch(partition, examined, verified, now, changes)
             except ProduceError as error:
                 has_error = True
-                # Its traceback would keep this frame, and with it all that was sent.
+                # The traceback would keep this frame, and with it all records, in memory.
                 refused = _build_refused(data.index, error.with_traceback(None))
                 _add_current_leader(plane, topic, refused, context)
                 topic_response.partition_responses.append(refused)
@@ -274,8 +279,9 @@ async def _append_all(
 
 
 def _complete_fetches(plane: DataPlane, appended: list[HostedPartition], now: Now) -> Completions:
-    """Complete the fetches that new records satisfy. `on_high_watermark_advanced` completes those whose records
-    must reach the disk first."""
+    """Complete the fetches that the new records satisfy. Where records must be synced first,
+    `on_high_watermark_advanced` completes them.
+    """
     names = [part.name for part in appended if not part.is_flushed_always]
     woken = [delayed for name in names for delayed in plane.fetch_purgatory.pop_satisfied(name)]
     return plane.complete_fetches(woken, now.monotonic_ms)
@@ -290,10 +296,11 @@ def _build_answer(
     *,
     has_error: bool,
 ) -> Answer:
-    """Return the answer with the response; with acks 0 without it, or one that closes the connection. In: logs that
-    have to be durable up to an offset."""
+    """Return the answer. With acks 0 it has no response, or closes the connection after an error. `durable` lists
+    the logs with the offsets that must be synced first.
+    """
     if durable:
-        # The records of a topic that was deleted at a checkpoint need not be durable.
+        # A topic that was deleted at a checkpoint needs no sync.
         durable = [(log, offset) for log, offset in durable if not log.is_deleted]
     if request.acks == 0:
         return Answer(CLOSE_CONNECTION if has_error else NO_RESPONSE, unawaited=[log for log, _ in durable])
@@ -307,7 +314,7 @@ def _build_answer(
 def _add_current_leader(
     plane: DataPlane, topic: Topic | None, refused: PartitionProduceResponse, context: Context
 ) -> None:
-    """Has a refusal say who leads the partition, if another broker does, and it is still there."""
+    """Add the partition's leader to an error response if another live broker leads it."""
     has_leader_field = context.api_version >= PRODUCE_LEADER_VERSION
     is_there = topic is not None and 0 <= refused.index < len(topic.partitions)
     if has_leader_field and refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and is_there:
@@ -329,7 +336,11 @@ def _append_batch(
     now: Now,
     changes: list[TopicChange],
 ) -> AppendedBatch:
-    """Writes a batch, or finds that it has been written. Raises ProduceError."""
+    """Append a batch, or detect a duplicate.
+
+    Raises:
+        ProduceError: the batch is rejected.
+    """
     log = partition.usable_log(now.monotonic_ms)
     if log is None:
         raise ProduceError(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -44,7 +44,7 @@ from storage.topic_partition import TopicPartition
 
 
 class TooFewBrokers(ApiError):
-    """A replication factor is above the number of replicas that a topic can have."""
+    """A replication factor exceeds the possible number of replicas."""
 
 
 async def answer_create_topics(
@@ -102,7 +102,7 @@ def _build_replication_changes(
     outcomes: Mapping[str, ApiError | NewTopicSpec],
     created: Mapping[str, object],
 ) -> list[TopicChange]:
-    """What the log says about replication factors that are above the number of brokers."""
+    """Return log messages for replication factors above the number of brokers."""
     refused = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, TooFewBrokers)}
     changes: list[TopicChange] = []
     if refused:
@@ -150,20 +150,24 @@ async def _reserve_topics(
                     partition = TopicPartition(name, assignment.partition_index)
                     plane.ownership.assign_replicas(partition, assignment.broker_ids)
         except ApiError as error:
-            outcomes[name] = error.with_traceback(None)  # thousands of them are kept for a while
+            outcomes[name] = error.with_traceback(None)  # thousands of them may be kept for a while
         await work.checkpoint()
     return outcomes, reserved
 
 
 def build_too_many_changes(outcomes: Mapping[str, object]) -> list[TopicChange]:
-    """What is told of topics, by name, for whose partitions there are no descriptors."""
+    """Return the changes for topics that lack file descriptors for their partitions."""
     refusals = [outcome for outcome in outcomes.values() if isinstance(outcome, TooManyPartitions)]
     return [PartitionsRefused(len(refusals), str(refusals[0]))] if refusals else []
 
 
 def _check_name(catalogue: Catalogue, name: str, siblings: Container[str]) -> None:
-    """Check the name of a new topic. As in Kafka one request may create both a.b and a_b: names are not compared
-    with `siblings`, the other topics of the request. Raises ApiError."""
+    """Check the name of a new topic. As in Kafka one request may create both a.b and a_b: names do not collide with
+    `siblings`, the other topics of the request.
+
+    Raises:
+        ApiError: the name is invalid or taken.
+    """
     illegal = find_name_error(name)
     if illegal is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
@@ -177,7 +181,11 @@ def _check_name(catalogue: Catalogue, name: str, siblings: Container[str]) -> No
 
 
 def _validate_topic(plane: DataPlane, topic: CreatableTopic, remaining: int) -> NewTopicSpec:
-    """What a topic whose name is free is to be. Raises ApiError."""
+    """Return the specification of a topic with an unused name.
+
+    Raises:
+        ApiError: the topic is invalid.
+    """
     if len(topic.configs) > MAX_CONFIGS:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"a topic of more than {MAX_CONFIGS} configs")
     nulls = [entry.name for entry in topic.configs if entry.value is None]
@@ -197,7 +205,7 @@ def _validate_topic(plane: DataPlane, topic: CreatableTopic, remaining: int) -> 
 
 
 def _find_counts(plane: DataPlane, topic: CreatableTopic) -> tuple[int, int]:
-    """How many partitions, and replicas of each."""
+    """Return the number of partitions and the replication factor."""
     if topic.assignments:
         return _check_assignments(topic, plane.ownership)
     if topic.replication_factor < -1 or topic.replication_factor == 0:
@@ -220,9 +228,10 @@ def _find_requested_factor(plane: DataPlane, topic: CreatableTopic) -> int:
 
 
 def _limit_factor(plane: DataPlane, factor: int, topic: str) -> int:
-    """Return how many replicas a topic gets that is to have `factor`.
+    """Return the replication factor of a topic that requests `factor`.
 
-    Raises ApiError, with the text of Kafka's `StripedReplicaPlacer` where there are too few brokers.
+    Raises:
+        ApiError: there are too few brokers; the text is that of Kafka's `StripedReplicaPlacer`.
     """
     brokers, most = len(plane.ownership.brokers), plane.ownership.max_replicas(topic)
     text = f"Unable to replicate the partition {factor} time(s): "
@@ -275,8 +284,11 @@ def _check_assignments(topic: CreatableTopic, ownership: PartitionOwnership) -> 
 def check_assignment(
     topic: str, broker_ids: Sequence[int], ownership: PartitionOwnership, factor: int
 ) -> None:
-    """Check that a partition may be assigned to these brokers: `factor` of the live ones. Raises ApiError, with the
-    texts of Kafka's `ReplicationControlManager.validateManualPartitionAssignment`."""
+    """Check that a partition may be assigned to these brokers: `factor` of the live ones.
+
+    Raises:
+        ApiError: with the text of Kafka's `ReplicationControlManager.validateManualPartitionAssignment`.
+    """
     problem = None
     if not broker_ids:
         problem = "an empty replica list."
@@ -304,7 +316,7 @@ def check_assignment(
 
 
 def _convert_to_api_error(name: str, problem: Exception) -> ApiError:
-    """Why a topic was not made."""
+    """Convert the reason why a topic was not created to an error for the client."""
     if isinstance(problem, ApiError):
         return problem
     if isinstance(problem, ClusterTopicExists):
@@ -334,7 +346,7 @@ def _build_configs(catalogue: Catalogue, overrides: Mapping[str, str]) -> list[C
     return [
         CreatableTopicConfigs(
             name=entry.key.name,
-            # As it came: only what is described later has the form of a parsed value, as in Kafka.
+            # The unparsed text: as in Kafka only later descriptions show the parsed form.
             value=overrides.get(entry.key.name, entry.value),
             read_only=False,
             config_source=entry.source,
@@ -403,7 +415,7 @@ async def _reserve_growths(
                     partition = TopicPartition(topic.name, number)
                     plane.ownership.assign_replicas(partition, assignment.broker_ids)
         except ApiError as error:
-            outcomes[entry.name] = error.with_traceback(None)  # thousands of them are kept for a while
+            outcomes[entry.name] = error.with_traceback(None)  # thousands of them may be kept for a while
         await work.checkpoint()
     return outcomes, reserved
 

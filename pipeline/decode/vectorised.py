@@ -1,8 +1,8 @@
-"""The decoder of choice: offset commits column by column, everything else by the plain decoder.
+"""Decode offset commits by column with NumPy, and other records with the plain decoder.
 
-Nearly every record of an offsets log is an offset commit in one of few versions, so only these are decoded with
-NumPy: first the keys, then the values version by version, then strings are copied out by one indexing each. What
-does not fit is handed to the plain decoder: batches whose section is odd, and single records.
+Nearly every record of an offsets log is an offset commit in one of few versions, so only these are vectorised: the
+keys first, then the values version by version; the strings of a column are then copied with one index operation.
+Irregular batches and single records go to the plain decoder.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,23 +30,23 @@ _KEY_TYPES: Final = message_info(OffsetCommitKey).versions
 _VALUE_VERSIONS: Final = message_info(OffsetCommitValue).versions
 _MANY_LENGTHS: Final = 64
 _NONE: Final = -1  # the value version of a tombstone
-_OTHER: Final = -2  # one that is not decoded here
+_OTHER: Final = -2  # a version that this decoder does not handle
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows a reader needs. Nobody is given a row that is not wanted, but findings."""
+    """Selects the rows that a reader needs. Findings are always included."""
 
     kinds: frozenset[str] = frozenset(KINDS)
     groups: frozenset[str] | None = None
-    """None: all of them. Rows that have no group are wanted only then."""
+    """None: all groups, and rows without a group; otherwise only rows of these groups."""
     first_offset: int = 0
     next_offset: int = 2**63 - 1
     schema: pa.Schema = SCHEMA
-    """The columns they need of SCHEMA: what nobody asks for need not be made."""
+    """The required columns of SCHEMA. Others are not computed."""
 
     def takes(self, row: Row) -> bool:
-        """Whether a row is one of them."""
+        """Return whether a row is selected."""
         return (
             row["kind"] in self.kinds
             and (self.groups is None or row.get("group") in self.groups)
@@ -55,16 +55,16 @@ class Wanted:
 
 
 class Decoded:
-    """What a buffer of batches came to."""
+    """The result of decoding a buffer of batches."""
 
     def __init__(self) -> None:
         self.commits: pa.RecordBatch | None = None
         self.rows: list[Row] = []
-        """Everything else, and the commits that were left to the plain decoder."""
+        """All other rows, and the commits that the plain decoder handled."""
         self.findings: list[Finding] = []
 
     def batches(self, schema: pa.Schema = SCHEMA) -> list[pa.RecordBatch]:
-        """All of it as Arrow, each of commits alone or of none."""
+        """Return everything as Arrow batches, each with only commits or with none."""
         return [*([] if self.commits is None else [self.commits]), *record_batches(self.rows, schema)]
 
 
@@ -76,8 +76,11 @@ def decode_frames(
     path: str = "",
     position: int = 0,
 ) -> Decoded:
-    """The wanted rows of batches in a buffer. In: none of the batches is a control batch or was aborted; where
-    the buffer begins in which file, for findings. Order is the log's within commits and within rows, not across.
+    """Decode the wanted rows of batches in a buffer. Commits keep the order of the log among themselves, and so do
+    other rows.
+
+    The buffer must not contain control batches or aborted batches. `path` and `position` locate the buffer for
+    findings.
     """
     decoded = Decoded()
     sections = find_sections(buffer, frames)
@@ -119,7 +122,7 @@ def _plain_rows(
     offsets: Numbers,
     log_partition: int,
 ) -> Iterator[Row]:
-    """The rows of records that are no plain offset commits, one by one."""
+    """Decode the records that are not plain offset commits, one by one."""
     times_ms = _times_ms(frames, records)
     transactional, producer_ids = frames.is_transactional, frames.field("producer_id")
     raw = sections.data.data
@@ -146,9 +149,9 @@ def _commits(
     log_partition: int,
     wanted: Wanted,
 ) -> tuple[pa.RecordBatch | None, Numbers]:
-    """Plain offset commits that are wanted, and the indices of the records that are no plain offset commits."""
+    """Return the wanted plain offset commits, and the indices of all other records."""
     data = sections.data
-    # Of a key shorter than its type the two bytes are those after it: only equal lengths below make a commit.
+    # A key shorter than its type field yields the bytes after it; the length check below rejects it.
     types = fixed(data, records.key_starts, _TYPE_BYTES)
     is_commit = (
         (types >= _KEY_TYPES.first) & (types <= _KEY_TYPES.last) & (records.key_lengths >= _TYPE_BYTES)
@@ -199,14 +202,14 @@ def _commits(
 
 
 def _keys(data: Bytes, records: Records, chosen: Numbers) -> Structs:
-    """The keys of offset commits; both types have the same fields."""
+    """Return the keys of offset commits. Both key types have the same fields."""
     starts = records.key_starts[chosen]
     ends = starts + records.key_lengths[chosen]
     return read_structs(data, starts + _TYPE_BYTES, ends, OffsetCommitKey, _KEY_TYPES.last)
 
 
 class _Values:
-    """The values of offset commits by column, whatever their versions; a tombstone has none."""
+    """The values of offset commits by column, across versions. A tombstone has no value."""
 
     def __init__(self, data: Bytes, records: Records, chosen: Numbers, versions: Numbers) -> None:
         count = len(chosen)
@@ -232,7 +235,7 @@ class _Values:
                 self._topic_ids[rows] = places
 
     def columns(self, chosen: Chosen) -> dict[str, Callable[[], pa.Array]]:
-        """How to make the columns of the chosen ones."""
+        """Return functions that build the columns of the chosen rows."""
         versions = self._versions[chosen]
         is_tombstone = versions < 0
 
@@ -286,12 +289,12 @@ def _producer_ids(frames: Frames, batch: Numbers) -> pa.Array:
 
 
 def _copied(data: Bytes, strings: Strings, bounds: NDArray[np.int32]) -> Bytes:
-    """The bytes of the strings, one after the other. Those of a length are copied at once; where they are of many
-    lengths, every byte is looked up by itself.
+    """Copy the bytes of the strings into one buffer. Strings of equal length are copied at once; with many distinct
+    lengths the copy indexes every byte.
     """
     lengths = np.flatnonzero(np.bincount(strings.lengths)) if len(strings.lengths) else strings.lengths
     if len(lengths) > _MANY_LENGTHS:
-        # Half as wide as other numbers here: there is one for every byte.
+        # 32-bit numbers halve the memory: there is one index for every byte.
         places = np.repeat((strings.starts - bounds[:-1]).astype(np.int32), strings.lengths)
         places += np.arange(len(places), dtype=np.int32)
         return data.take(places)
@@ -303,7 +306,7 @@ def _copied(data: Bytes, strings: Strings, bounds: NDArray[np.int32]) -> Bytes:
 
 
 class _Texts:
-    """Strings copied out of the buffer, one after the other."""
+    """Strings copied out of the buffer, concatenated."""
 
     def __init__(self, data: Bytes, strings: Strings) -> None:
         assert len(data) < 2**31, "a buffer of batches is far smaller"
@@ -315,13 +318,13 @@ class _Texts:
         return len(self._bounds) - 1
 
     def array(self, is_null: Flags | None = None) -> pa.Array:
-        """As Arrow, NULL where asked for."""
+        """Return an Arrow array with NULL at the marked positions."""
         valid = pa.array(~is_null).buffers()[1] if is_null is not None and is_null.any() else None
         buffers = [valid, pa.py_buffer(self._bounds), pa.py_buffer(self._bytes)]
         return pa.Array.from_buffers(pa.string(), len(self), buffers)
 
     def not_utf8(self) -> Numbers:
-        """Which of them are no sound UTF-8."""
+        """Return which strings are invalid UTF-8."""
         none = np.empty(0, np.int64)
         if not len(self._bytes) or self._bytes.max() < 0x80:
             return none

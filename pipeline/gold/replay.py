@@ -1,12 +1,11 @@
-"""What became of one consumer group (KIP-848), read from its records in the order of the log.
+"""Replay one consumer group (KIP-848) from its records in log order.
 
-A classic group writes all of itself into one record; a consumer group writes a record for whatever changes, and
-what that means depends on what was there before. So the records of a group are gone through one after the other,
-here, without Spark. What a coordinator writes in one turn has one time; a group is judged after a turn, not in the
-middle of it.
+A classic group writes its whole state into one record. A consumer group writes a record for each change, and its
+meaning depends on the earlier state. Therefore this module processes a group's records one by one, without Spark.
+Records that a coordinator writes together have the same timestamp; the group is evaluated after the last of them.
 
-An epoch has *converged* when a target of it, or of a later one, was computed and every member is stable at the
-epoch of that target: Kafka's state `Stable`.
+An epoch has *converged* when a target assignment of that or a later epoch exists and every member is stable at the
+target's epoch: Kafka's state `Stable`.
 
 Source: Kafka's `ConsumerGroup`, `CurrentAssignmentBuilder`.
 """
@@ -24,16 +23,16 @@ TOPIC: Final = "topic"
 STANDING: Final = "standing"
 
 FIRST_WRITTEN_EPOCH: Final = 2
-"""A group begins with epoch 1, which nobody writes down."""
+"""A group starts with epoch 1, which has no record."""
 
 Row = dict[str, Any]
 Place = tuple[str, int]
-"""A topic's id and a partition."""
+"""A topic id and a partition."""
 
 
 @dataclass(slots=True)
 class _Member:
-    """Who it is, and where it stands; NULL records leave the defaults."""
+    """A member's identity and state. NULL records leave the defaults."""
 
     info: Row = field(default_factory=dict)
     epoch: int | None = None
@@ -42,19 +41,24 @@ class _Member:
     revocation: Row | None = None
 
     def name(self, member_id: str) -> str:
-        """Its instance id if it is static, else its member id."""
+        """Return the instance id of a static member, else the member id."""
         return str(self.info.get("group_instance_id") or member_id)
 
 
 def replay(rows: Iterable[Row]) -> list[Row]:
-    """The events of one group. In: its rows of the silver tables of consumer groups, each with its table in
-    `source` and its time in `record_us`. Out: rows that say in `what` what they tell:
+    """Return the events of one group.
 
-    - `epoch`: each epoch with a record, who came and who left, when it ended and when it had converged;
-    - `holding`: which member held which partition, from when to when;
-    - `revocation`: from when to when a member had partitions to give back;
-    - `topic`: the name of a topic that these records only know by its id;
-    - `standing`: that the group is there at the end, and to which topics it is subscribed.
+    Args:
+        rows: the group's rows of the silver consumer group tables, each with its table in `source` and its time in
+            `record_us`.
+
+    Returns rows with the kind of event in `what`:
+
+    - `epoch`: each epoch with a record, the members that joined and left, its end and its time of convergence;
+    - `holding`: the ownership of a partition by a member, from start to end;
+    - `revocation`: the period in which a member had partitions to revoke;
+    - `topic`: the name of a topic id;
+    - `standing`: the group exists at the end, with its subscribed topics.
     """
     group = _Group()
     for _, some in groupby(sorted(rows, key=itemgetter("log_offset")), key=itemgetter("log_offset")):
@@ -67,7 +71,7 @@ def replay(rows: Iterable[Row]) -> list[Row]:
 
 
 class _Group:
-    """A group as far as its records have been read."""
+    """The state of a group after the records read so far."""
 
     def __init__(self) -> None:
         self._members: dict[str, _Member] = {}
@@ -82,7 +86,7 @@ class _Group:
         self._events: list[Row] = []
 
     def take(self, record: Row, partitions: list[Row]) -> None:
-        """One more record. In: the partitions in it."""
+        """Process a record. `partitions` are the ones in it."""
         if record["record_us"] != self._turn_us:
             self._end_turn()
             self._turn_us = record["record_us"]
@@ -104,7 +108,7 @@ class _Group:
             self._begin(record)
 
     def told(self) -> Iterator[Row]:
-        """All events, when there are no more records."""
+        """Return all events, after the last record."""
         self._end_turn()
         yield from _joined(self._events)
         if self._is_there:
@@ -128,7 +132,7 @@ class _Group:
             self._let_go(member, member.holds, record, "left")
 
     def _learn_topic(self, member_id: str, partitions: list[Row]) -> None:
-        """A target has the topics that its member is subscribed to: a single one's name is known."""
+        """Derive a topic's name: a target with one topic belongs to a member with one subscription."""
         member = self._members.get(member_id)
         names = member.info.get("topics") or [] if member is not None else []
         ids = {row["topic_id"] for row in partitions}
@@ -221,7 +225,7 @@ class _Group:
         self._epoch, self._epoch_members, self._is_there, self._target_epoch = None, {}, False, 0
 
     def _end_turn(self) -> None:
-        """Looks whether the epoch has converged with the records of one time."""
+        """Check whether the epoch converged with the records of one timestamp."""
         epoch, moved, self._moved = self._epoch, self._moved, None
         if epoch is None or "converged_us" in epoch or not self._epoch_members:
             return
@@ -234,7 +238,7 @@ class _Group:
 
 
 def _joined(events: list[Row]) -> Iterator[Row]:
-    """A static member that comes back under another id in one turn goes on with what it held."""
+    """Merge the leave and join of a static member that returned under another id at the same time."""
     last: dict[tuple[str, int, str], Row] = {}
     for event in events:
         if event["what"] != HOLDING:

@@ -12,15 +12,15 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final, NamedTuple
 
 WILDCARD: Final = "*"
-"""The name, or the host, that stands for all."""
+"""The wildcard for names and hosts."""
 CLUSTER_NAME: Final = "kafka-cluster"
-"""Of the only resource of type CLUSTER."""
+"""The name of the only CLUSTER resource."""
 
 
 class _AclCode(IntEnum):
-    """What has numbers; one that is not known is UNKNOWN."""
+    """An enum with wire codes. An unknown code maps to UNKNOWN."""
 
-    __hash__ = int.__hash__  # that of Enum is no faster than Python
+    __hash__ = int.__hash__  # Enum's own metaclass call is slower than this one
 
     @classmethod
     def _missing_(cls, value: object) -> "_AclCode":
@@ -28,7 +28,7 @@ class _AclCode(IntEnum):
 
 
 class ResourceType(_AclCode):
-    """What a resource is."""
+    """The type of a resource."""
 
     UNKNOWN = 0
     ANY = 1
@@ -41,7 +41,7 @@ class ResourceType(_AclCode):
 
 
 class PatternType(_AclCode):
-    """How a name stands for resources. ANY and MATCH are for filters."""
+    """How a name matches resources. ANY and MATCH are valid only in filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -51,7 +51,7 @@ class PatternType(_AclCode):
 
 
 class AclOperation(_AclCode):
-    """What is done to a resource."""
+    """The operation of an ACL."""
 
     UNKNOWN = 0
     ANY = 1
@@ -95,11 +95,11 @@ SUPPORTED_OPERATIONS: Final = {
     ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
     ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
-"""What may be done to resources of a type. Source: Kafka's `AclEntry.supportedOperations`."""
+"""The operations on resources of each type. Source: Kafka's `AclEntry.supportedOperations`."""
 
 
 class AclPermissionType(_AclCode):
-    """Whether it may be done."""
+    """The permission type of an ACL, ALLOW or DENY."""
 
     UNKNOWN = 0
     ANY = 1
@@ -108,8 +108,9 @@ class AclPermissionType(_AclCode):
 
 
 class AclBinding(NamedTuple):
-    """One ACL. `principal` is type and name (`User:alice`), `*` as its name is everybody; `host` is an address, a
-    range of them, or `*`."""
+    """One ACL. `principal` is type and name (`User:alice`; name `*`: all principals). `host` is an address, a CIDR
+    range, or `*`.
+    """
 
     resource_type: ResourceType
     resource_name: str
@@ -120,7 +121,7 @@ class AclBinding(NamedTuple):
     permission: AclPermissionType
 
     def __str__(self) -> str:
-        """As Kafka prints it."""
+        """Return Kafka's text form."""
         return (
             f"StandardAcl[resourceType={self.resource_type.name}, resourceName={self.resource_name}, "
             f"patternType={self.pattern_type.name}, principal={self.principal}, host={self.host}, "
@@ -129,8 +130,9 @@ class AclBinding(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Picks ACLs: None, or ANY, leaves a field open. MATCH as the type of the pattern picks what applies to the
-    resource of that name."""
+    """Selects ACLs. None or ANY matches every value. The pattern type MATCH selects all ACLs that apply to the
+    named resource.
+    """
 
     resource_type: ResourceType = ResourceType.ANY
     resource_name: str | None = None
@@ -141,7 +143,7 @@ class AclFilter(NamedTuple):
     permission: AclPermissionType = AclPermissionType.ANY
 
     def matches(self, acl: AclBinding) -> bool:
-        """Whether it picks an ACL."""
+        """Return whether the filter selects an ACL."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.pattern_type in (PatternType.ANY, PatternType.MATCH, acl.pattern_type)
@@ -163,7 +165,7 @@ class AclFilter(NamedTuple):
         return name == WILDCARD
 
     def why_unusable(self) -> str | None:
-        """What is wrong with it where ACLs are to be deleted, in Kafka's words; None: nothing."""
+        """Return Kafka's error text if the filter cannot be used to delete ACLs; None if it is valid."""
         if self.resource_type is ResourceType.UNKNOWN or self.pattern_type is PatternType.UNKNOWN:
             return "Unknown patternFilter."
         if self.operation is AclOperation.UNKNOWN or self.permission is AclPermissionType.UNKNOWN:
@@ -172,7 +174,7 @@ class AclFilter(NamedTuple):
 
 
 def why_invalid(acl: AclBinding) -> str | None:
-    """What is wrong with an ACL that is to be added, in Kafka's words; None: nothing."""
+    """Return Kafka's error text for an ACL that cannot be created; None if it is valid."""
     why = why_inconsistent(acl)
     if why is None and "/" in acl.host:
         wrong = why_invalid_range(acl.host)
@@ -182,8 +184,9 @@ def why_invalid(acl: AclBinding) -> str | None:
 
 
 def why_inconsistent(acl: AclBinding) -> str | None:
-    """What is wrong with an ACL, without its host: brokers before release 4.4 did not check hosts. None:
-    nothing."""
+    """Return Kafka's error text for an ACL, ignoring its host, because brokers before release 4.4 did not validate
+    hosts. None: it is valid.
+    """
     if acl.resource_type is ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not acl.resource_name:
@@ -205,7 +208,7 @@ def why_inconsistent(acl: AclBinding) -> str | None:
 
 
 def sort_acls(acls: Iterable[AclBinding]) -> list[AclBinding]:
-    """ACLs as Kafka keeps them: by type, then by name with the longest of those first that begin alike."""
+    """Sort ACLs as Kafka does: by type, then by name, longer names before their prefixes."""
     found = sorted(
         acls, key=lambda acl: (acl.pattern_type, acl.operation, acl.principal, acl.host, acl.permission)
     )
@@ -226,26 +229,26 @@ _CACHE_SIZE: Final = 4096
 
 
 class HostRange(NamedTuple):
-    """Addresses that begin alike."""
+    """A range of addresses with a common prefix."""
 
     bits: int
-    """Of an address of this kind: 32 or 128."""
+    """The length of an address: 32 or 128 bits."""
     network: int
-    """The bits in which they are alike."""
+    """The common prefix."""
     open_bits: int
-    """How many follow those."""
+    """The number of bits after the prefix."""
 
     def contains(self, address: str) -> bool:
-        """Whether an address, as Java writes it, is one of them."""
+        """Return whether an address in Java's form is in the range."""
         bits, number = _parse_address(address)
-        # 0.0.0.0 is nobody's address, and in no range of Kafka's.
+        # 0.0.0.0 is not a client address, and Kafka's ranges never contain it.
         return (
             bits == self.bits and number >> self.open_bits == self.network and (bits, number) != (_V4_BITS, 0)
         )
 
 
 def why_invalid_range(text: str) -> str | None:
-    """Why a text that has a slash is no range, in Kafka's words; None: it is one."""
+    """Return Kafka's error text for an invalid CIDR range; None if it is valid."""
     try:
         _parse_range(text)
     except ValueError as error:
@@ -254,19 +257,20 @@ def why_invalid_range(text: str) -> str | None:
 
 
 def find_range(text: str) -> HostRange | None:
-    """The range that a host of an ACL is, None for any other."""
+    """Return the range of an ACL's host; None for an address or `*`."""
     if "/" not in text:
         return None
     try:
         return _parse_range(text)
     except ValueError:
-        return None  # of a broker that did not look at hosts yet; it fits nobody there either
+        return None  # stored by a broker that did not validate hosts; it matches no client there either
 
 
 @lru_cache(_CACHE_SIZE)
 def format_java_address(client_host: str) -> str:
-    """The address of a client as ACLs name it: "127.0.0.1", "0:0:0:0:0:0:0:1". In: with or without Java's leading
-    slash."""
+    """Format a client's address as in ACLs: "127.0.0.1", "0:0:0:0:0:0:0:1". `client_host` may have Java's leading
+    slash.
+    """
     text = client_host.removeprefix("/")
     address, percent, scope = text.partition("%")
     try:
@@ -319,7 +323,7 @@ def _parse_v6(text: str) -> HostRange:
 
 @lru_cache(_CACHE_SIZE)
 def _parse_address(address: str) -> tuple[int, int]:
-    """How many bits an address has, and which; no bits for what is none."""
+    """Return the length of an address in bits and its value; a length of 0 for an invalid address."""
     try:
         if ":" in address:
             return _V6_BITS, int(IPv6Address(address.partition("%")[0]))

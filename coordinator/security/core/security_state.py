@@ -1,4 +1,4 @@
-"""What the daemon knows of ACLs and credentials, and the document that keeps it (security.json)."""
+"""ACLs and credentials of the daemon, and the document that stores them (security.json)."""
 
 import base64
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
@@ -32,13 +32,13 @@ Number = TypeVar("Number", bound=IntEnum)
 
 @dataclass(frozen=True, slots=True)
 class SecurityState:
-    """All of it, at one time."""
+    """All ACLs and credentials at one time."""
 
     acls: frozenset[AclBinding] = frozenset()
     scram: Mapping[ScramUser, ScramCredential] = field(default_factory=dict)
 
     def to_document(self) -> dict[str, object]:
-        """As JSON can express it."""
+        """Return the JSON form."""
         users = sorted(self.scram, key=lambda user: (user[0], user[1]))
         return {
             "version": VERSION,
@@ -48,7 +48,11 @@ class SecurityState:
 
     @classmethod
     def from_document(cls, document: object) -> "SecurityState":
-        """Raises ValueError for what makes no sense, with the place and without any secret."""
+        """Parse a document.
+
+        Raises:
+            ValueError: the document is malformed; the text names the position and contains no secret.
+        """
         if not isinstance(document, dict):
             raise ValueError("the file is no object")
         if document.get("version") != VERSION:
@@ -91,7 +95,7 @@ def _parse_entries(
     read: Callable[[Mapping[str, Any]], Found],
     key: Callable[[Found], Hashable],
 ) -> Iterator[Found]:
-    """What a list of objects with these fields says, one for each key."""
+    """Parse a list of objects with these fields, unique by key."""
     entries = document.get(name)
     if not isinstance(entries, list):
         raise ValueError(f"{name}: a list is expected")
@@ -113,7 +117,11 @@ def _parse_entries(
 
 
 def _check_names(entry: Mapping[str, object], known: Collection[str]) -> None:
-    """Raises ValueError for what is not known: it might change what the rest means."""
+    """Reject unknown fields, which might change the meaning of the known ones.
+
+    Raises:
+        ValueError: a field is unknown.
+    """
     if len(entry) > len(known):
         raise ValueError(f"{next(name for name in entry if name not in known)!r} is not known")
 
@@ -171,7 +179,7 @@ def _parse_base64(entry: Mapping[str, Any], name: str) -> bytes:
     try:
         return base64.b64decode(_parse_text(entry, name), validate=True)
     except ValueError:
-        raise ValueError(f"{name}: base64 is expected") from None  # what stands there is not for messages
+        raise ValueError(f"{name}: base64 is expected") from None  # the value must not appear in messages
 
 
 def _encode_base64(data: bytes) -> str:

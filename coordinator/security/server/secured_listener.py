@@ -1,4 +1,4 @@
-"""What stands before the connections of a listener that is not PLAINTEXT: TLS, SASL, or one after the other."""
+"""TLS and SASL of a listener that is not PLAINTEXT, in front of its connections."""
 
 import asyncio
 import ssl
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class _ClientAuthentication(Protocol):
-    """How the clients of a listener show who they are."""
+    """How clients of a listener authenticate."""
 
     def create_connection(self, endpoint: Endpoint, peername: object) -> Connection: ...
     def create_protocol(self, connection: Connection) -> asyncio.BaseProtocol: ...
 
 
 class SecuredListener:
-    """A `ListenerSecurity`. What a listener does not need is not imported."""
+    """A `ListenerSecurity`. Imports only the modules that the listener needs."""
 
     def __init__(
         self,
@@ -34,7 +34,17 @@ class SecuredListener:
         security: LazySecurity,
         counts: AuthenticationCounts,
     ) -> None:
-        """In: what is known of users; where is counted who was let in. Raises StartFailed."""
+        """Create the layers of a listener.
+
+        Args:
+            settings: the settings of the listener.
+            files: the files that its stores may use.
+            security: the ACLs and credentials.
+            counts: the counters of authentications.
+
+        Raises:
+            StartFailed: the settings are unusable.
+        """
         self.handshake_timeout_s = settings.authentication_timeout_ms / 1000
         self._tls = None if settings.tls is None else _create_tls(settings, files)
         self._sasl = _create_sasl(settings, files, security, counts) if settings.protocol.has_sasl else None
@@ -44,37 +54,42 @@ class SecuredListener:
 
     @property
     def ssl_context(self) -> ssl.SSLContext | None:
-        """For the next handshake; None: there is no TLS."""
+        """Return the TLS context for the next handshake; None without TLS."""
         return None if self._tls is None else self._tls.context
 
     @property
     def client_context(self) -> ssl.SSLContext | None:
-        """For the next handshake with another broker, where the brokers of a cluster reach each other by this
-        listener; None: there is no TLS."""
+        """Return the TLS context for the next handshake with another broker over this inter-broker listener; None
+        without TLS.
+        """
         return None if self._tls is None else self._tls.client_context
 
     def create_connection(self, endpoint: Endpoint, peername: object) -> Connection:
-        """Makes the connection of a socket that was accepted."""
+        """Create the connection of an accepted socket."""
         return self._client_authentication.create_connection(endpoint, peername)
 
     def create_protocol(self, connection: Connection) -> asyncio.BaseProtocol:
-        """What its transport speaks to until the client is let in."""
+        """Create the protocol that handles the transport until the client has authenticated."""
         return self._client_authentication.create_protocol(connection)
 
     async def start(self) -> None:
-        """Fetches the keys of tokens. Raises StartFailed."""
+        """Fetch the keys of tokens.
+
+        Raises:
+            StartFailed: the fetch failed.
+        """
         if self._sasl is not None:
             await self._sasl.start()
 
     async def reload(self) -> None:
-        """Reads the stores of TLS and the keys of tokens again, for new connections; lines say what went wrong."""
+        """Reload the TLS stores and the token keys for new connections. Failures are logged."""
         if self._tls is not None:
             await self._tls.reload()
         if self._sasl is not None:
             await self._sasl.reload()
 
     def close(self) -> None:
-        """Fetches nothing any more."""
+        """Stop fetching keys."""
         if self._sasl is not None:
             self._sasl.close()
 
