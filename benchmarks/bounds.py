@@ -1,8 +1,8 @@
-"""What figures may be: bounds.toml, and the judgement of what was measured.
+"""The bounds of figures (bounds.toml) and the verdicts on measurements.
 
-A figure with a peer is a ratio within one run, and counts on any machine; so does a size, and a count of bytecodes
-(those of a certain version of Python), files, functions or switches. A time of its own does not where a hypervisor
-took the processors away meanwhile.
+A ratio to a peer within one run is valid on any machine. So are sizes and counts of bytecodes (of one Python
+version), files, functions or context switches. An absolute time is not valid if the hypervisor stole processor time
+meanwhile.
 """
 
 import tomllib
@@ -20,11 +20,11 @@ _KEYS: Final = frozenset({"at_least", "at_most", "peer", "unit", "why"})
 
 
 class BadBounds(Exception):
-    """bounds.toml does not say what it has to; the text names the entry."""
+    """bounds.toml is malformed. The text names the entry."""
 
 
 class Verdict(StrEnum):
-    """What became of a figure."""
+    """The verdict on a figure."""
 
     INSIDE = "inside"
     OUTSIDE = "OUTSIDE"
@@ -35,13 +35,13 @@ class Verdict(StrEnum):
 
     @property
     def is_failure(self) -> bool:
-        """Whether it fails the command."""
+        """Whether it makes the command fail."""
         return self in (Verdict.OUTSIDE, Verdict.MISSING)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Where a figure may lie. It is a ratio to `peer`, or, without one, of the `unit`."""
+    """The bounds of a figure: a ratio to `peer`, or without a peer a value in `unit`."""
 
     benchmark: str
     figure: str
@@ -60,26 +60,26 @@ class Bound:
         return " and ".join(sides) + ("" if self.unit is None else f" {self.unit}")
 
     def holds(self, value: float) -> bool:
-        """Whether a figure lies within; the bounds themselves do."""
+        """Return whether a figure is within the bounds, inclusive."""
         return (self.at_least is None or self.at_least <= value) and (
             self.at_most is None or value <= self.at_most
         )
 
     @property
     def is_moved_by_theft(self) -> bool:
-        """Whether stolen time changes the figure."""
+        """Return whether stolen time changes the figure."""
         return self.peer is None and self.unit not in _SIZES_AND_COUNTS
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A bound and the figure that was measured, None where there was none."""
+    """A bound and the measured figure, or None if it was not measured."""
 
     bound: Bound
     value: float | None
     verdict: Verdict
     stolen: float
-    """Of the processors' time while it was measured."""
+    """The share of processor time that was stolen during the measurement."""
 
     def __str__(self) -> str:
         bound = self.bound
@@ -94,8 +94,16 @@ class Judged:
 def read_bounds(
     known: Mapping[str, Collection[str]], path: Path = BOUNDS, *, only: str | None = None
 ) -> list[Bound]:
-    """The bounds of all figures. In: the figures of each benchmark; the one to read about, None for all of them.
-    Raises BadBounds."""
+    """Read the bounds of all figures.
+
+    Args:
+        known: the figures of each benchmark.
+        path: the file.
+        only: read only the bounds of this benchmark; None: of all.
+
+    Raises:
+        BadBounds: the file is malformed.
+    """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -137,10 +145,13 @@ def _bound(benchmark: str, figure: str, entry: Mapping[str, Any]) -> Bound:
 def judge(
     bounds: Collection[Bound], figures: Mapping[str, float], absent: Collection[str], stolen: float
 ) -> list[Judged]:
-    """The verdicts on one benchmark's figures.
+    """Judge the figures of one benchmark.
 
-    In: its bounds; its figures; the names of figures that lack their peer or their version of Python; the share
-    of the processors' time that was stolen during the benchmark.
+    Args:
+        bounds: the bounds of the benchmark.
+        figures: its figures.
+        absent: the names of figures without their peer or Python version.
+        stolen: the share of processor time that was stolen during the benchmark.
     """
     return [
         Judged(bound, figures.get(bound.figure), _verdict(bound, figures, absent, stolen), stolen)
@@ -160,7 +171,7 @@ def _verdict(bound: Bound, figures: Mapping[str, float], absent: Collection[str]
 
 
 def table(judged: Collection[Judged]) -> list[str]:
-    """The lines that `make bench` ends with: what is not inside its bounds, and why it ought to be."""
+    """Return the last lines of `make bench`: each figure out of bounds, with the reason for its bound."""
     others = [one for one in judged if one.verdict is not Verdict.INSIDE]
     lines = [str(one) for one in sorted(others, key=lambda one: not one.verdict.is_failure)]
     inside = len(judged) - len(others)

@@ -1,9 +1,9 @@
-"""How long until N members of a consumer group (KIP-848) that come at once have what they are to have?
+"""How long does it take until N members of a consumer group (KIP-848) that join at once have their assignments?
 
-All connections are open; then every member sends its first heartbeat, and the next ones every 100 ms. A member says
-with the next heartbeat what it has given up and taken, so that nobody gets a partition before its owner has let go.
-A target is computed once a second at most (`consumer.assignment.interval.ms`, as all brokers have it by default):
-that is most of the time, and the same for everybody who honours it.
+All connections are open before every member sends its first heartbeat; the next ones follow every 100 ms. A member
+reports revoked and added partitions in its next heartbeat, so a partition has one owner at a time. A server
+computes a target at most once a second (`consumer.assignment.interval.ms`, the default of all brokers). That is
+most of the time, and it is the same for every server that honours the property.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ FIGURES: Final = (*map(_figure, SIZES), GROWTH)
 
 
 class Settled(NamedTuple):
-    """What one group took: wall seconds; of each member server CPU seconds and heartbeats."""
+    """The measurements of one group: wall seconds; server CPU seconds and heartbeats per member."""
 
     seconds: float
     cpu_seconds_a_member: float
@@ -49,7 +49,7 @@ class Settled(NamedTuple):
 
 
 async def _settle(server: Server, group_id: str, size: int) -> Settled:
-    """`size` members that come at once, until each has its share."""
+    """Let `size` members join at once and wait until each has its share."""
     members = [ConsumerMember(await Connection.open(server), group_id) for _ in range(size)]
     changed, settled = asyncio.Event(), asyncio.Event()
 
@@ -79,7 +79,7 @@ async def _settle(server: Server, group_id: str, size: int) -> Settled:
 
 
 async def measure(rounds: int = ROUNDS, windows: int = WINDOWS, others: Sequence[str] = PEERS) -> Report:
-    """Rounds of each size, all servers in turn, every time with a group of its own."""
+    """Measure rounds of each size with all servers in turn, each with a new group."""
     number = count()
     names = group_names()
 

@@ -1,4 +1,4 @@
-"""The pipeline: decoding, reading, writing and deriving, and Kafka's own log tool over the same files."""
+"""The pipeline: decode, read, write and derive, beside Kafka's own log tool on the same files."""
 
 import asyncio
 import os
@@ -26,11 +26,11 @@ COMMITS: Final = 1_000_000
 GROWTH: Final = 4
 ROUNDS: Final = 3
 SOME_BYTES: Final = 30_000_000
-"""Of the files, for what takes long over few."""
+"""The size of the files for slow measurements."""
 CHUNK_BYTES: Final = 1 << 20
 TRIES: Final = 5
 TICK_S: Final = 0.01
-"""CPU time is counted in these."""
+"""The resolution of CPU times in seconds."""
 _WORKER: Final = "pyspark.daemon"
 
 NOTHING: Final = "source to nothing, the columns of commits"
@@ -49,15 +49,15 @@ FIGURES: Final = (
 
 
 class Used(NamedTuple):
-    """CPU seconds of some work, once per round."""
+    """The CPU seconds of a workload, one value per round."""
 
     what: str
     rounds: list[float]
     written: Written
-    """What the work was done on."""
+    """The log of the workload."""
 
     def row(self) -> list[str]:
-        """A line of the report: per CPU second, which is per second of a core."""
+        """Return a row of the report, per CPU second, that is per second of one core."""
         megabytes = [self.written.bytes / 1e6 / cpu_s for cpu_s in self.rounds]
         rate = [self.written.records / 1e6 / cpu_s for cpu_s in self.rounds]
         figures = (spread(megabytes, ".0f"), spread(rate, ".2f"), spread(self.rounds, ".1f"))
@@ -65,24 +65,25 @@ class Used(NamedTuple):
 
     @property
     def megabytes_a_second(self) -> float:
-        """Of CPU time, in the middle of the rounds."""
+        """Return megabytes per CPU second in the median round."""
         return self.written.bytes / 1e6 / median(self.rounds)
 
     def slope(self, smaller: "Used") -> tuple[float, float]:
-        """Megabytes and millions of records per second of CPU time, of what this has more than a smaller one: what
-        both take to begin falls out."""
+        """Return megabytes and millions of records per CPU second for the difference to a smaller workload. This
+        eliminates the fixed costs.
+        """
         cpu_s = max(self.best - smaller.best, TICK_S)
         more, fewer = self.written, smaller.written
         return (more.bytes - fewer.bytes) / 1e6 / cpu_s, (more.records - fewer.records) / 1e6 / cpu_s
 
     @property
     def best(self) -> float:
-        """The least disturbed round."""
+        """Return the fastest round."""
         return min(self.rounds)
 
 
 async def measure(commits: int = COMMITS, rounds: int = ROUNDS) -> Report:
-    """All of it, in a thread: Spark blocks."""
+    """Run all measurements in a thread, because Spark blocks."""
     return await asyncio.to_thread(_measure, commits, rounds)
 
 
@@ -121,7 +122,7 @@ def _report(written: Written, grown: Written, rounds: int) -> Report:
 
 
 def some(paths: list[str]) -> list[str]:
-    """The first of the files, of SOME_BYTES together."""
+    """Return the first files that together have SOME_BYTES."""
     chosen: list[str] = []
     while sum(map(os.path.getsize, chosen)) < SOME_BYTES and len(chosen) < len(paths):
         chosen.append(paths[len(chosen)])
@@ -168,7 +169,7 @@ def _decoder(paths: list[str], rounds: int, *, is_plain: bool) -> Used:
 
 
 def _beside_kafkas_tool(report: Report, decoder: Used, paths: list[str], rounds: int) -> None:
-    """Kafka's `DumpLogSegments` with its offsets decoder, its text thrown away."""
+    """Measure Kafka's `DumpLogSegments` with its offsets decoder; discard its output."""
     name = "Kafka's kafka-dump-log --offsets-decoder, as text"
     try:
         command = dump_log()
@@ -210,8 +211,9 @@ def _session() -> "Iterator[SparkSession]":
 
 
 def _cpu_s(work: Callable[[], None]) -> float:
-    """Of the work. It is done again if a process ended meanwhile that was there before, as Python workers do when
-    Spark has no use for them: their time goes with them."""
+    """Measure the CPU seconds of a call. Repeat it if a child process ended meanwhile, such as an idle Python
+    worker of Spark, because its CPU time is lost.
+    """
     for _ in range(TRIES):
         before, before_s = set(descendants(os.getpid())), tree_cpu_seconds(os.getpid())
         work()
@@ -224,7 +226,7 @@ def _cpu_s(work: Callable[[], None]) -> float:
 def _through_spark(
     report: Report, spark: "SparkSession", place: str, logs: list[tuple[str, Written]], rounds: int
 ) -> dict[str, Used]:
-    """Adds a row for each kind of work. Out: what it used on the large log."""
+    """Add a row for each workload. Return the measurements of the large log."""
     import pyarrow as pa
     from pyspark.sql import functions as sf
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -263,7 +265,7 @@ def _through_spark(
 
         return work
 
-    def latest(log: str) -> "Callable[[], None]":  # of what was streamed last
+    def latest(log: str) -> "Callable[[], None]":  # the last streamed rows
         silver = warehouse(log).silver(spark, "commits")
         last = silver.groupBy(*PARTITION_OF_GROUP).agg(sf.max("log_offset").alias("log_offset"))
         places = sf.broadcast(last.select("log_partition", "log_offset"))
@@ -284,7 +286,7 @@ def _through_spark(
         report.rows.append(large.row())
         report.rows.append([f"{what}: growth", f"{growth:.1f}", "", ""])
         megabytes, records = large.slope(small)
-        # Who reads tables has records to read, not the log's bytes.
+        # A reader of tables processes records, not the log's bytes.
         report.figures[f"{what}: slope"] = records if what == LATEST else megabytes
         report.rows.append([f"{what}: slope", Absolute(f"{megabytes:.0f}"), Absolute(f"{records:.2f}"), ""])
     peak = max((peak_resident_bytes(pid) for pid in _workers()), default=0)

@@ -3,9 +3,9 @@
     make pipeline-scale ARGS="--commits 5000000"
     make pipeline-scale ARGS="--commits 5000000 --workers 2"    on a cluster, beside one process: pipeline_cluster
 
-The log is made in the directory for temporary files (TMPDIR), which needs three times its size. It is ingested,
-built and reported on by the command, each step in a process of its own; then it grows by a hundredth, and that is
-ingested and built. What the tables say is counted by DuckDB, which shares no code with them.
+The log is in the directory for temporary files (TMPDIR), which needs three times its size. The command ingests it,
+builds the tables and writes a report, each step in a new process. Then the log grows by a hundredth for another
+ingest and build. DuckDB, which shares no code with the pipeline, verifies the tables.
 """
 
 import argparse
@@ -37,9 +37,9 @@ SMALL: Final = 1_000_000
 """For `make bench`."""
 GROUPS: Final = 500
 DRIVER_MEMORY: Final = "2g"
-"""Of Spark's heap, on a machine of 8 GB."""
+"""Spark's heap on a machine with 8 GB."""
 MORE: Final = 100
-"""The log grows by one commit in so many."""
+"""The log grows by the inverse of this number."""
 _SAMPLE_S: Final = 0.5
 INGEST: Final = "ingest"
 BUILD: Final = "build"
@@ -48,21 +48,21 @@ AGAIN: Final = "build of 1 % more, to the first"
 PEAK: Final = "peak memory of all processes"
 FIGURES: Final = (AGAIN, PEAK)
 _NAME: Final = "pipeline_scale"
-"""In bounds.toml."""
+"""The name in bounds.toml."""
 
 
 class Step(NamedTuple):
-    """What one process and all below it used."""
+    """The resources of one process and its descendants."""
 
     name: str
     seconds: float
     cpu_s: float
     peak_bytes: int
-    """Resident, all processes together; what they share is counted for each of them."""
+    """The sum of resident memory of all processes; shared pages count for each of them."""
 
 
 def resident_bytes(pid: int, *, alone: bool = False) -> int:
-    """Of a process and everything below it, or of it alone, now."""
+    """Return the present resident memory of a process, with its descendants unless `alone`."""
     total = 0
     for each in [pid] if alone else descendants(pid):
         try:
@@ -73,8 +73,16 @@ def resident_bytes(pid: int, *, alone: bool = False) -> int:
 
 
 def measured(name: str, command: Sequence[str], *, with_cluster: bool = False) -> Step:
-    """Runs a command to its end. In: whether all that this process has below it works for the command, and is
-    measured too. Raises CalledProcessError."""
+    """Run a command to its end.
+
+    Args:
+        name: the name of the step.
+        command: the command line.
+        with_cluster: whether all descendants of this process work for the command and are measured as well.
+
+    Raises:
+        CalledProcessError: the command failed.
+    """
     began_s = time.monotonic()
     own = os.getpid()
     before_s = tree_cpu_seconds(own) if with_cluster else 0.0
@@ -102,7 +110,7 @@ def measured(name: str, command: Sequence[str], *, with_cluster: bool = False) -
 
 
 def write_all(directory: str, later: str, commits: int) -> Written:
-    """The log, and what it will grow by, in two processes."""
+    """Write the log and its later growth in two processes."""
     each = commits // PARTITIONS
     write = partial(write_partition, directory, commits=each, groups=GROUPS, beyond=(later, -(-each // MORE)))
     written = Written()
@@ -113,13 +121,17 @@ def write_all(directory: str, later: str, commits: int) -> Written:
 
 
 def grow(directory: str, later: str) -> None:
-    """Puts the segments that were kept back into their places."""
+    """Move the withheld segments into place."""
     for path in Path(later).glob("*/*.log"):
         shutil.copy(path, Path(directory) / path.parent.name / path.name)
 
 
 def check(warehouse: str, commits: int) -> str:
-    """Counts with DuckDB what the tables should say; raises AssertionError."""
+    """Verify the tables with DuckDB.
+
+    Raises:
+        AssertionError: a table is wrong.
+    """
     import duckdb
 
     def sql(query: str) -> tuple[int, ...]:
@@ -151,12 +163,12 @@ def check(warehouse: str, commits: int) -> str:
 
 
 def told(step: Step) -> None:
-    """A line about a step, for those who wait."""
+    """Print a progress line about a step."""
     print(f"{step.name}: {step.seconds:.0f} s", file=sys.stderr, flush=True)
 
 
 def run(directory: str, commits: int) -> tuple[Written, list[Step]]:
-    """Makes a log in an empty directory and takes it through all steps."""
+    """Create a log in an empty directory and run all steps on it."""
     log, later, warehouse = (os.path.join(directory, name) for name in ("log", "later", "warehouse"))
     written = write_all(log, later, commits)
     steps: list[Step] = []
@@ -177,8 +189,10 @@ def run(directory: str, commits: int) -> tuple[Written, list[Step]]:
 
 
 def kafkas_tool(log: str) -> tuple[Step, int]:
-    """Kafka's `DumpLogSegments` with its offsets decoder on some of the segments, and how many bytes these have.
-    Raises CannotBuild without it.
+    """Measure Kafka's `DumpLogSegments` with its offsets decoder on some segments. Return also their size in bytes.
+
+    Raises:
+        CannotBuild: the tool is missing.
     """
     segments = some(sorted(str(path) for path in Path(log).rglob("*.log")))
     files = ",".join(segments)
@@ -187,7 +201,7 @@ def kafkas_tool(log: str) -> tuple[Step, int]:
 
 
 def report_of(written: Written, steps: Sequence[Step], tool: tuple[Step, int] | None) -> Report:
-    """The table. In: the log, its steps, and what Kafka's tool used on how many bytes of it."""
+    """Return the report of a log: its steps, and the resources of Kafka's tool with the bytes that it read."""
     report = Report(
         f"Pipeline: {written.commits / 1e6:.0f} million commits",
         f"A made-up log of {written.bytes / 1e9:.2f} GB in {PARTITIONS} partitions, of {GROUPS} groups; each step "
@@ -210,14 +224,14 @@ def report_of(written: Written, steps: Sequence[Step], tool: tuple[Step, int] | 
 
 
 def row_of(step: Step, speed: float | None) -> list[str]:
-    """A line of the table."""
+    """Return a row of the table."""
     figures = f"{step.seconds:.0f}", f"{step.cpu_s:.0f}", "" if speed is None else f"{speed:.1f}"
     seconds, cpu_s, megabytes = map(Absolute, figures)
     return [step.name, seconds, cpu_s, f"{step.peak_bytes / 1e6:.0f}", megabytes]
 
 
 async def measure(commits: int = COMMITS) -> Report:
-    """In: how many commits the log has."""
+    """`commits` is the number of commits in the log."""
     return await asyncio.to_thread(_measure, commits)
 
 
@@ -232,7 +246,7 @@ def _measure(commits: int) -> Report:
 
 
 def main() -> None:
-    """Entry point of `make pipeline-scale`: writes RESULTS.md; 1 when a figure is outside of its bounds."""
+    """Entry point of `make pipeline-scale`: write RESULTS.md; return 1 if a figure is out of bounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=COMMITS)
     parser.add_argument("--workers", type=int, default=0, help="of a cluster of Spark's own, of a core each")

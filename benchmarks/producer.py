@@ -1,7 +1,7 @@
-"""A transactional producer as newer clients play one (KIP-890): each end gives it its next epoch.
+"""A transactional producer of newer clients (KIP-890) for benchmarks: each EndTxn response bumps its epoch.
 
-It must cost less than any server it drives. So its requests are encoded once, around a producer that does not
-exist, and get the id and epoch of the real one when they are sent; of the answers only what they say is decoded.
+It must use less CPU than any measured server. Therefore it encodes its requests once with a placeholder producer
+and patches the real id and epoch in before each send. It decodes only the needed parts of responses.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ VALUE: Final = bytes(100)
 FIND_VERSION, INIT_VERSION, PRODUCE_VERSION, COMMIT_VERSION, END_VERSION = 4, 5, 12, 5, 5
 TIMEOUT_MS: Final = 60_000
 BACKOFF_SECONDS: Final = 0.02
-"""What clients wait before they ask again whether their last transaction has ended everywhere."""
+"""The retry backoff of clients while the last transaction is still completing."""
 _NOT_YET: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -49,7 +49,7 @@ _TRANSACTION: Final = 1
 _UINT32: Final = Struct(">I")
 _ID_AND_EPOCH: Final = Struct(">qh")
 _NOBODY: Final = (0x0123456789ABCDEF, 0x7654)
-"""Id and epoch in what is encoded once; in all requests, and in a batch, they lie side by side."""
+"""The placeholder id and epoch in encoded requests. They are adjacent in all requests and in a batch."""
 _CRC_POSITION, _SIGNED_POSITION = 17, 21
 
 
@@ -62,18 +62,18 @@ class _Step:
     version: int
     frame: bytes
     batch: slice | None
-    """Where the records lie whose checksum covers the producer."""
+    """The position of the records, for their checksum covers the producer."""
 
     @classmethod
     def encode(cls, request: Any, response: type[Any], version: int, records: bytes = b"") -> "_Step":
-        """In: the request of nobody, and the records in it."""
+        """Encode a request for the placeholder producer. `records` are the records in it."""
         frame = encode_frame(request, version)
         begin = frame.find(records)
         batch = slice(begin, begin + len(records)) if records else None
         return cls(type(request), response, version, frame, batch)
 
     def of(self, producer_id: int, epoch: int) -> bytes:
-        """The request of a producer."""
+        """Return the request for a producer."""
         frame = self.frame.replace(_ID_AND_EPOCH.pack(*_NOBODY), _ID_AND_EPOCH.pack(producer_id, epoch))
         if self.batch is None:
             return frame
@@ -83,23 +83,22 @@ class _Step:
         return bytes(signed)
 
     def read(self, answer: bytes) -> Any:
-        """The answer, decoded; comes with its size."""
+        """Decode a response without its size prefix."""
         position = response_body_position(message_info(self.request).api_key, self.version, answer[4:])
         return decode(self.response, self.version, answer[4:], position)
 
 
 class Producer:
-    """One producer, on a connection of its own, that reads for the group of one member and writes to one
-    partition."""
+    """A producer on its own connection. It commits for a one-member group and writes to one partition."""
 
     def __init__(self, connection: Connection, member: Member, partition: int) -> None:
         self.connection = connection
         self.transactional_id = f"transactional-{member.group_id}"
         self.id = self.epoch = -1
         self.latencies: list[float] = []
-        """How long each transaction took, in seconds, from its first request to the answer to its last."""
+        """The seconds of each transaction, from its first request to its last response."""
         self.asked_again = 0
-        """How often the transaction before had not ended everywhere yet."""
+        """The number of retries because the previous transaction was still completing."""
         producer_id, epoch = _NOBODY
         records = encode_batch(
             [Record(0, 0, None, VALUE, ()) for _ in range(RECORDS)],
@@ -141,7 +140,7 @@ class Producer:
         self._end = _Step.encode(end, EndTxnResponse, END_VERSION)
 
     async def begin(self) -> None:
-        """Gets its id; waits for the coordinator, whose topic is made for the first who looks for it."""
+        """Get the producer id. Wait for the coordinator, since the first lookup creates its topic."""
         find = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=[self.transactional_id])
         while True:
             found = await self.connection.request(find, FIND_VERSION, FindCoordinatorResponse)
@@ -161,7 +160,7 @@ class Producer:
             await asyncio.sleep(0.1)
 
     async def transact(self) -> None:
-        """One transaction: ten records and an offset, committed."""
+        """Run one transaction: ten records and an offset commit."""
         began = perf_counter()
         while True:
             (topic,) = (await self._ask(self._produce)).responses
@@ -181,7 +180,7 @@ class Producer:
         return step.read(await self.connection.exchange(step.of(self.id, self.epoch)))
 
     async def keep_on(self, until: float) -> None:
-        """Transactions one after the other, the last begun before this time."""
+        """Run consecutive transactions; start none after `until`."""
         while perf_counter() < until:
             await self.transact()
 
@@ -192,14 +191,14 @@ def _check(error_code: int) -> None:
 
 @dataclass(frozen=True)
 class Transacted(Measured):
-    """What some producers saw: the requests are transactions."""
+    """The measurements of some producers; the requests are transactions."""
 
     asked_again: float
-    """How often a transaction could not begin yet, on average."""
+    """The average number of retries before a transaction could begin."""
 
 
 async def keep_transacting(server: Server, producers: Sequence[Producer], seconds: float) -> Transacted:
-    """All of them at once; raises when an answer is wrong."""
+    """Run all producers at once. Raise on a wrong response."""
     for producer in producers:
         producer.latencies, producer.asked_again = [], 0
     cpu_before, began = server.cpu_seconds(), perf_counter()

@@ -1,9 +1,9 @@
-"""Writing commits where they are decoded.
+"""Write commits to files in the workers that decode them.
 
-Nearly every record of the log is a commit, and its row needs nothing that Spark could do. Sent through the JVM it
-would be turned from columns to a row and back; written by the worker that decoded it, it stays columns. A worker
-writes the commits of its task to one file in a directory that it is told, and gives the file's name to Spark in
-their place. A task that is run again, or twice, writes another file: what counts is the name that comes back.
+Nearly every record of the log is a commit, and Spark does not need to process its row. The JVM would convert it
+from columns to rows and back. The worker that decodes commits writes them as columns instead: one file per task in
+a given directory. It passes the file's name to Spark in place of the rows. A repeated or duplicate task writes
+another file; only the returned name counts.
 """
 
 import os
@@ -18,11 +18,11 @@ from pipeline.decode.rows import COMMIT, SCHEMA, record_batch
 from pipeline.silver.schemas import COMMITS
 
 WRITTEN: Final = "written"
-"""The kind of a row that is no record but tells of a file: its name in `path`, its rows in `position`."""
+"""The kind of a row that describes a file: its name in `path`, its number of rows in `position`."""
 
 ROW_GROUP_ROWS: Final = 1 << 16
 COLUMNS: Final = [name for name, _ in COMMITS.columns if name != "ingest_batch"]
-"""Of the source, that make a commit."""
+"""The source's columns that form a commit."""
 _SCHEMA: Final = pa.schema([SCHEMA.field(name) for name in COLUMNS])
 _REPEATING: Final = [
     "log_partition", "group", "topic", "partition", "leader_epoch", "metadata", "topic_id", "value_version",
@@ -30,10 +30,13 @@ _REPEATING: Final = [
 
 
 def set_aside(batches: Iterator[pa.RecordBatch], directory: str) -> Iterator[pa.RecordBatch]:
-    """Lets through what are no commits; writes those to a file in `directory`, a local path, and ends with a row
-    about it if there are any.
+    """Yield the batches without commits. Write the commits to a file in the local path `directory`, and end with a
+    row about the file if there are any.
 
-    In: batches of the source's whole schema, each of commits alone or of none. Raises OSError.
+    `batches` have the source's whole schema; each has only commits or none.
+
+    Raises:
+        OSError: the disk failed.
     """
     name = f"part-{uuid4().hex}.parquet"
     path = os.path.join(directory, name)

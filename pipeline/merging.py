@@ -1,22 +1,20 @@
-"""Merging the files of silver as they grow.
+"""Merge the small files of silver tables.
 
-Each batch of an ingest makes a directory in each table, and a log that is followed makes thousands of small ones.
-So neighbouring batches are made one, which has the number of the last of them; their rows come as they came. Which
-ones: of more than MANY that lie side by side and are small, those from the oldest on that is not larger than all
-after it together. Thus a row is written again only when what it lies in has about doubled, and a batch of
-ENOUGH_BYTES never.
+Each batch of an ingest adds a directory to each table, so following a log creates thousands of small ones. A merge
+combines neighbouring batches into one that has the number of the last; rows keep their order. When more than MANY
+small batches are adjacent, the merge takes all from the oldest batch on that is not larger than all later ones
+together. So a row is rewritten only after its batch has about doubled in size, and a batch of ENOUGH_BYTES never.
 
-**At one stroke.** A table with the merged batch in the place of its parts is made beside the old one, of hard links
-to all files that stay. Then the two directories exchange their names, in one system call: whoever lists the table,
-with whatever program, sees each row once, before, after and when power fails in between. What lies in `_staging`
-afterwards is garbage. Who has listed the files before and opens them after finds them gone; `pipeline.lock.reading`
-keeps merges away meanwhile. Tables are merged one after the other, `ingest_batches` last: at any time it lists the
-batch of every row. Where the file system cannot exchange or link (NFS, URLs), nothing is merged.
+**Atomic.** The merge builds a new directory of the table with the merged batch and hard links to all other files.
+One system call then exchanges the names of the two directories. Every reader of the table sees each row once, also
+after a power failure. The remains in `_staging` are garbage. A reader that listed the files before the exchange and
+opens them afterwards would not find them; `pipeline.lock.reading` delays merges meanwhile. Tables are merged one
+after the other, `ingest_batches` last, so it always lists the batch of every row. File systems that cannot exchange
+or link (NFS, URLs) get no merges.
 
-**No new data.** A build goes on with batches after the one up to which folds were kept. Batches on both sides of
-that number are never made one, so rows that were folded stay at or below it and others above it. Only complete
-batches are merged, and the last of these keeps its number: what an interrupted ingest, or a build, holds on to is
-still true.
+**Folds stay valid.** A build continues after the last folded batch. A merge never combines batches on both sides of
+that number, so folded rows stay at or below it and others above. Only complete batches are merged, and the last of
+them keeps its number, so references of an interrupted ingest or a build stay valid.
 """
 
 import errno
@@ -44,13 +42,13 @@ from pipeline.warehouse import (
 )
 
 MANY: Final = 16
-"""Batches of less than ENOUGH_BYTES that may lie side by side."""
+"""The most adjacent batches smaller than ENOUGH_BYTES."""
 ENOUGH_BYTES: Final = 128 << 20
-"""Of a batch, in all tables."""
+"""The size of a batch in all tables."""
 ROW_GROUP_ROWS: Final = 1 << 17
 _MERGED_FILE: Final = "merged.parquet"
 _CANNOT: Final = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.EXDEV}
-"""What a file system answers to what it has no notion of."""
+"""The errors of file systems that do not support the operation."""
 
 
 class Batch(NamedTuple):
@@ -58,13 +56,15 @@ class Batch(NamedTuple):
 
     number: int
     size_bytes: int
-    """Of its files in all tables."""
+    """The size of its files in all tables."""
 
 
 def due(batches: Sequence[Batch], through_batch: int) -> list[int]:
-    """The numbers of the batches that should be one; none while there are few.
+    """Return the numbers of the batches to merge; empty while there are few.
 
-    In: all batches, in order; the one up to which the commits are folded.
+    Args:
+        batches: all batches in order.
+        through_batch: the last folded batch.
     """
     runs = groupby(batches, lambda one: (one.number <= through_batch, one.size_bytes >= ENOUGH_BYTES))
     for (_, is_enough), run in runs:
@@ -92,9 +92,13 @@ def _until_enough(batches: Sequence[Batch]) -> Iterator[int]:
 
 
 def merge(warehouse: Warehouse) -> None:
-    """Merges what is due; nothing while somebody reads silver, or where the file system cannot do it.
+    """Merge the batches that are due. Do nothing during a read of silver, or on a file system without the needed
+    calls.
 
-    For the one who ingests. Raises OSError. Ended in any way at any time, the tables say the same.
+    Only the ingest may call this. An interruption at any point leaves the tables' content unchanged.
+
+    Raises:
+        OSError: the disk failed.
     """
     directory = warehouse.directory
     if not isinstance(directory, LocalDirectory) or len(warehouse.complete_batches()) <= MANY:
@@ -141,7 +145,7 @@ def _can_exchange(directory: LocalDirectory) -> bool:
 
 
 def _merge_table(directory: LocalDirectory, table: Table, numbers: Sequence[int]) -> None:
-    """Puts the rows of some batches, as far as the table has any, in the last one of them."""
+    """Move the rows of some batches, as far as the table has them, to the last of these batches."""
     parts = [batch_path(table.name, number) for number in numbers]
     target = parts[-1]
     parts = [place for place in parts if directory.exists(place)]
@@ -166,7 +170,7 @@ def _merge_table(directory: LocalDirectory, table: Table, numbers: Sequence[int]
 
 
 def _one_row(directory: LocalDirectory, files: Sequence[str]) -> bytes:
-    """What `ingest_batches` says of batches that are one: as late as the last, with the records of all."""
+    """Return the merged row of `ingest_batches`: the time of the last batch and the sum of the records."""
     rows = [
         row for file in files for row in pq.read_table(directory.path(file), partitioning=None).to_pylist()
     ]
@@ -175,7 +179,7 @@ def _one_row(directory: LocalDirectory, files: Sequence[str]) -> bytes:
 
 
 def _concatenate(directory: LocalDirectory, table: Table, files: Sequence[str], target: str) -> None:
-    """The rows of all files, in their order, in one; a row group is in memory at a time."""
+    """Concatenate the rows of all files in order. One row group is in memory at a time."""
     schema = parquet_schema(table)
     waiting: list[pa.RecordBatch] = []
     with pq.ParquetWriter(directory.path(target), schema, compression="zstd") as writer:

@@ -1,9 +1,9 @@
-"""What of a directory is the offsets log: its partitions and their segments.
+"""Find the partitions and segments of the offsets log in a directory.
 
-Everything else that brokers leave lying about is passed over: other topics, `__cluster_metadata-0`, directories
-and files on their way out (`-delete`, `.deleted`) or not there yet (`-future`, `.cleaned`). One leftover matters:
-the cleaner puts a new segment in place by two renames, `.cleaned` to `.swap` and `.swap` to none, and takes away
-the old one in between. A `.swap` file whose segment is not there is the segment.
+Other files of brokers are ignored: other topics, `__cluster_metadata-0`, directories and files to be deleted
+(`-delete`, `.deleted`) or unfinished (`-future`, `.cleaned`). One leftover matters: the cleaner replaces a segment
+by two renames, from `.cleaned` to `.swap` and from `.swap` to the final name, and deletes the old segment in
+between. Without that final file the `.swap` file is the segment.
 """
 
 import re
@@ -28,12 +28,12 @@ class Segment(NamedTuple):
 
 
 class LogPartition(NamedTuple):
-    """One partition of `__consumer_offsets`: a directory, or a single segment of it that was asked for."""
+    """One partition of `__consumer_offsets`: a directory, or a single requested segment of it."""
 
     number: int
     directory: str
     only_segment: str | None = None
-    """Its file name."""
+    """The file name of the segment."""
 
 
 def _partition_number(name: str) -> int | None:
@@ -42,10 +42,11 @@ def _partition_number(name: str) -> int | None:
 
 
 def find_partitions(files: LogFiles) -> list[LogPartition]:
-    """The partitions at the location of `files`, by number.
+    """Return the partitions at the location of `files`, by number. It may be a broker's data directory, a
+    partition's directory, or one segment.
 
-    It may be a broker's data directory, the directory of one partition, or one segment. Raises BadInput, one line
-    about what it is instead.
+    Raises:
+        BadInput: the location is none of these; the text says in one line what it is.
     """
     location, root = files.location, files.root
     try:
@@ -94,7 +95,11 @@ def _in_directory(files: LogFiles, location: str, root: str) -> list[LogPartitio
 
 
 def find_segments(files: LogFiles, partition: LogPartition) -> list[Segment]:
-    """The segments of a partition, by base offset. Raises OSError."""
+    """Return the segments of a partition by base offset.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
     segments: dict[int, Segment] = {}
     for entry in files.entries(partition.directory):
         found = _SEGMENT.fullmatch(entry.name)
@@ -103,7 +108,7 @@ def find_segments(files: LogFiles, partition: LogPartition) -> list[Segment]:
         if partition.only_segment not in (None, entry.name):
             continue
         base_offset = int(found[1])
-        if found[2] is None or base_offset not in segments:  # sorted: `.log` comes before `.log.swap`
+        if found[2] is None or base_offset not in segments:  # in sorted order `.log` precedes `.log.swap`
             path = f"{partition.directory}/{entry.name}"
             segments[base_offset] = Segment(base_offset, path, entry.size_bytes)
     return [segments[base_offset] for base_offset in sorted(segments)]

@@ -36,19 +36,20 @@ from protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 
-_MAX_DIGITS: Final = 10  # of an int32; Python refuses to read some thousands
+_MAX_DIGITS: Final = 10  # an int32; Python rejects conversions of some thousand digits
 
 ONLY_CLIENT_METRICS: Final = 0
-"""The version that lists nothing else."""
+"""This version lists only client metrics resources."""
 
 Synonyms = Sequence[tuple[str, str | None, ConfigSource]]
 DescribedConfigs = dict[object, list[DescribeConfigsResourceResult]]
-"""The descriptions that resources of one request share, by what they follow from: a topic's overrides, the keys
-asked for."""
+"""The descriptions that resources of one request share, by the values that determine them: a topic's overrides and
+the requested keys.
+"""
 
 
 class ConfigResourceType(IntEnum):
-    """Kafka's numbers for what can be configured."""
+    """Kafka's codes for resource types with configs."""
 
     TOPIC = 2
     BROKER = 4
@@ -123,7 +124,7 @@ def _describe_broker(
     node_id: int,
     described: DescribedConfigs,
 ) -> list[DescribeConfigsResourceResult]:
-    """Describe this broker, or without a name the settings for all brokers of the cluster."""
+    """Describe this broker, or, for an empty name, the settings for all brokers of the cluster."""
     check_broker_name(resource.resource_name, node_id)
     is_one_broker = bool(resource.resource_name)
     requested = _find_requested_keys(resource)
@@ -153,7 +154,7 @@ def _describe_group(
     request: DescribeConfigsRequest,
     described: DescribedConfigs,
 ) -> list[DescribeConfigsResourceResult]:
-    """What a group obeys, whether there is one of that id or not."""
+    """Describe the effective configs of a group, existing or not."""
     overrides = plane.catalogue.group_configs.find_configs(resource.resource_name)
     requested = _find_requested_keys(resource)
     cache_key = (ConfigResourceType.GROUP, tuple(overrides.items()), requested)
@@ -183,12 +184,16 @@ def _describe_group(
 
 
 def _find_requested_keys(resource: DescribeConfigsResource) -> frozenset[str]:
-    """The keys that are asked for; none stands for all."""
+    """Return the requested keys; an empty list requests all."""
     return frozenset(resource.configuration_keys or ())
 
 
 def _check_unconfigurable(resource: DescribeConfigsResource, node_id: int) -> None:
-    """Whether it is a resource of Kafka of which nothing can be configured here. Raises ApiError."""
+    """Check for a resource that Kafka has but that has no configs here.
+
+    Raises:
+        ApiError: the resource has no configs.
+    """
     kind, name = resource.resource_type, resource.resource_name
     if kind not in (
         ConfigResourceType.BROKER_LOGGER,
@@ -203,8 +208,11 @@ def _check_unconfigurable(resource: DescribeConfigsResource, node_id: int) -> No
 
 
 def check_broker_name(name: str, node_id: int, *, is_altered: bool = False) -> None:
-    """Whether a resource name means this broker, or "" for all brokers. Raises ApiError with Kafka's text, which is
-    another one where configs are altered."""
+    """Return whether a resource name means this broker; "" means all brokers.
+
+    Raises:
+        ApiError: with Kafka's text, which differs when configs are altered.
+    """
     if not name:
         return
     digits = name.removeprefix("-")
@@ -247,7 +255,7 @@ _RESOURCE_NAMES: Final[dict[int, Callable[[Catalogue, Context], Iterable[str]]]]
     ConfigResourceType.TOPIC: lambda catalogue, _: (topic.name for topic in catalogue.listed()),
     ConfigResourceType.BROKER: lambda _, context: (str(context.node.node_id),),
     ConfigResourceType.BROKER_LOGGER: lambda _, context: (str(context.node.node_id),),
-    # These cannot be given configs here.
+    # Kafka lists these as well, but they have no configs here.
     ConfigResourceType.CLIENT_METRICS: lambda _catalogue, _context: (),
     ConfigResourceType.GROUP: lambda catalogue, _: sorted(catalogue.group_configs.by_group),
 }
@@ -256,7 +264,7 @@ _RESOURCE_NAMES: Final[dict[int, Callable[[Catalogue, Context], Iterable[str]]]]
 def answer_list_config_resources(
     plane: DataPlane, request: ListConfigResourcesRequest, context: Context, now: Now
 ) -> Answer:
-    """All resources of the types that are asked for, each type once; of all types when none is named."""
+    """List all resources of the requested types, each type once; of all types if the request names none."""
     requested = request.resource_types or list(_RESOURCE_NAMES)
     if context.api_version == ONLY_CLIENT_METRICS:
         requested = [ConfigResourceType.CLIENT_METRICS]

@@ -1,6 +1,4 @@
-"""The broker properties of the data plane under Kafka's names, and the broker's properties as DescribeConfigs
-shows them.
-"""
+"""The data plane's broker properties under Kafka's names, and all broker properties for DescribeConfigs."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,15 +10,15 @@ from coordinator.config.topic_config_keys import DYNAMIC_DEFAULTS
 from coordinator.core.shared_types import LogFlush
 
 MAX_PARTITIONS: Final = 10_000
-"""Most partitions that one request may create. Kafka has the same bound on records of one operation."""
+"""The most partitions that one request may create. Kafka limits the records of one operation to the same number."""
 MAX_CONFIGURED_GROUPS: Final = 10_000
 MAX_CONFIGS: Final = 1_000
-"""That one request may set of a topic. There are some forty; Kafka has no bound."""
+"""The most configs of a topic in one request. About forty exist; Kafka has no limit."""
 
 
 class DataPlaneConfig(Struct, frozen=True, kw_only=True):
-    """Sizes in bytes, times in milliseconds. Built once, at the start; defaults and bounds are declared in
-    `coordinator/config`.
+    """Sizes in bytes, times in milliseconds. Built once at start; `coordinator/config` declares defaults and
+    bounds.
     """
 
     node_id: int
@@ -29,7 +27,7 @@ class DataPlaneConfig(Struct, frozen=True, kw_only=True):
     accept_any_replication_factor: bool
     offsets_topic_num_partitions: int
     max_open_files: int
-    """Of the process: a limit of the system's."""
+    """The system's limit on open files of the process."""
     open_files_reserved: int
     auto_create_topics_enable: bool
     delete_topic_enable: bool
@@ -41,44 +39,42 @@ class DataPlaneConfig(Struct, frozen=True, kw_only=True):
     transaction_partition_verification_enable: bool
     log_flush: LogFlush
     broker_properties: Mapping[str, str]
-    """Kafka's broker properties that were set explicitly (`log.retention.hours`, …): the defaults of
-    topics.
-    """
+    """Explicitly set Kafka broker properties (`log.retention.hours`, …), the defaults of topics."""
 
 
 class BrokerConfig(Struct, frozen=True):
-    """One broker property; `text` is what was set explicitly, None where nothing was."""
+    """One broker property. `text` is the explicitly set value, or None."""
 
     key: ConfigKey
     text: str | None
 
     @property
     def default(self) -> str | None:
-        """None means it has none; the empty text is one for words and lists alone."""
+        """None: no default. Only strings and lists may have an empty default."""
         may_be_empty = self.key.kind in (ConfigType.STRING, ConfigType.LIST)
         return self.key.default if self.key.default or may_be_empty else None
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether nobody may be told its value."""
+        """Whether responses must not contain the value."""
         return self.key.kind is ConfigType.PASSWORD
 
     @property
     def value(self) -> str | None:
-        """The effective value; None where there is none, or where it is sensitive."""
+        """The effective value; None if unset or sensitive."""
         if self.is_sensitive:
             return None
         return self.default if self.text is None else self.text
 
     @property
     def dynamic_default(self) -> tuple[tuple[str, str | None, ConfigSource], ...]:
-        """The synonym of a property that is set for all brokers of the cluster, else nothing."""
+        """The synonym for a property that is set for all brokers of the cluster; otherwise empty."""
         if self.key.name not in DYNAMIC_DEFAULTS:
             return ()
         return ((self.key.name, self.value, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),)
 
     def synonyms(self) -> tuple[tuple[str, str | None, ConfigSource], ...]:
-        """Where the value comes from, best first: the cluster's setting, the one at the start, the default."""
+        """The sources of the value by precedence: the cluster's setting, the static setting, the default."""
         found = list(self.dynamic_default)
         if self.text is not None:
             found.append((self.key.name, self.value, ConfigSource.STATIC_BROKER_CONFIG))

@@ -21,7 +21,7 @@ from storage.log import PartitionLog
 
 PRODUCE_LEADER_VERSION: Final = 10
 FETCH_LEADER_VERSION: Final = 16
-"""The first version of Fetch with the leader in its responses."""
+"""The first versions of Produce and Fetch with the leader in their responses."""
 
 NO_LEADER = -1
 

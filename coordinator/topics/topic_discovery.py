@@ -1,8 +1,8 @@
-"""What a start finds: the topics of the file, and the directories that it does not know.
+"""Discover topics at start: the topics of the catalogue file and directories that it does not list.
 
-Such a directory is of a broker that had the data directory, or of a change that was refused, or that a crash ended.
-In the first case the broker's copy of the cluster metadata has the partition, or the log has records. All others
-are to be removed.
+Such a directory belongs to a broker that used the data directory before, or to a change that failed or that a crash
+interrupted. In the first case that broker's copy of the cluster metadata lists the partition, or the log has
+records. All other directories are to be removed.
 """
 
 from collections.abc import Callable
@@ -22,46 +22,51 @@ from storage.topic_partition import TopicPartition, uuid_from_text
 KEEP_ALL: Final = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
 
 OWN_PRODUCER_IDS: Final = 1 << 40
-"""The first id of a producer in a directory that a cluster uses as well. The cluster counts its own from 0, and is
-not told of those that are given out here. The first batches of a producer with the id of another one would be taken
-for that one's: acknowledged, and not written.
+"""The first producer id of this daemon in a directory that a cluster uses as well. The cluster assigns ids from 0
+and does not know the ids assigned here. If two producers had the same id, the broker would take the first batches
+of one for duplicates of the other: acknowledge them without appending.
 """
 
 
 class TopicDiscovery:
-    """All topics of a data directory, before any of them is opened."""
+    """All topics of a data directory before their logs are opened."""
 
     def __init__(
         self, directory: DataDirectory, defaults: TopicDefaults, new_id: Callable[[], bytes]
     ) -> None:
-        """In: an open data directory; where ids come from for topics that have none. `discover` comes next."""
+        """`directory` is open; `new_id` returns ids for topics without one. Call `discover` next."""
         self.counts: dict[str, int] = {}
-        """Partitions, by topic."""
+        """The number of partitions by topic."""
         self.ids: dict[str, bytes] = {}
         self.configs: dict[str, dict[str, str]] = {}
         self.replication_factors: dict[str, int] = {}
-        """Of topics whose records the engine of a cluster has."""
+        """The replication factors of topics with records in the cluster's engine."""
         self.group_configs: dict[str, dict[str, str]] = {}
-        """What groups have of their own, by id."""
+        """The config overrides of groups by id."""
         self.producer_ids_reserved = 0
         self.internal_partitions: dict[str, int] = {}
-        """How many partitions the cluster of a directory that is taken over has for its coordinators, by topic."""
+        """The number of partitions by internal topic in the cluster of an adopted directory."""
         self.internal_directories = dict.fromkeys(COORDINATOR_TOPICS, 0)
-        """Partitions of these topics that have a directory."""
+        """The partitions of these topics that have a directory."""
         self.adoption_messages: list[str] = []
-        """What was made of directories that the file did not know, a line for each topic."""
+        """A log line for each topic that was made of directories missing in the file."""
         self.leftovers: list[TopicPartition] = []
-        """Directories that a deletion has left, or a change that was not finished."""
+        """Directories left by a deletion or by an unfinished change."""
         self.deleted: dict[bytes, str] = {}
-        """Topics, name by id, that were deleted and may have left some."""
+        """The names of deleted topics by id that may have left directories."""
         self._unknown: dict[str, list[TopicPartition]] = {}
-        """Directories that the file does not know, by topic."""
+        """Directories missing in the file, by topic."""
         self._directory = directory
         self._defaults = defaults
         self._new_id = new_id
 
     def discover(self) -> None:
-        """Raises DamagedFile for a file that makes no sense, OSError."""
+        """Discover the topics.
+
+        Raises:
+            DamagedFile: the file is malformed.
+            OSError: the disk failed.
+        """
         document = self._directory.read_catalogue()
         if document is not None:
             self._read_document(document)
@@ -93,7 +98,7 @@ class TopicDiscovery:
         try:
             topic_id = self._directory.find_topic_id(partition)
         except OSError:
-            topic_id = None  # the opening of the log says why
+            topic_id = None  # opening the log reports the reason
         if self._is_leftover(name, topic_id):
             self.leftovers.append(partition)
             return
@@ -105,8 +110,11 @@ class TopicDiscovery:
     def _classify_directories(
         self, name: str, partitions: list[TopicPartition], topic: ClusterTopic | None, *, is_new: bool
     ) -> None:
-        """Takes directories that the file does not have for partitions of a topic, or for remains. In: the topic in
-        the metadata of a broker that had the data directory; whether the file is yet to be made."""
+        """Classify directories missing in the file as partitions of a topic or as leftovers.
+
+        `topic` is the topic in the metadata of the broker that used the directory before; `is_new` means that there
+        is no file yet.
+        """
         count = max(number for _, number in partitions) + 1
         is_known = topic is not None and topic.topic_id == self.ids[name] and topic.partitions >= count
         if is_new or is_known or not all(map(self._directory.is_unused, partitions)):
@@ -115,7 +123,7 @@ class TopicDiscovery:
             self.leftovers += partitions
 
     def _is_leftover(self, name: str, topic_id: bytes | None) -> bool:
-        """Whether a directory is what is left of a deleted topic. A crash may have taken the file with its
+        """Return whether a directory is left from a deleted topic. A crash may have removed the file with its topic
         id.
         """
         if topic_id is None:
@@ -130,7 +138,7 @@ class TopicDiscovery:
             return {}
 
     def _adopt_topic(self, name: str, topic: ClusterTopic | None) -> tuple[dict[str, str], int]:
-        """Properties and least number of partitions of a topic that the file does not know."""
+        """Return the properties and the minimum number of partitions of a topic missing in the file."""
         if topic is None:
             self.adoption_messages.append(
                 f"{name}: its properties are not known, every record is kept: {KEEP_ALL}"
@@ -159,7 +167,7 @@ class TopicDiscovery:
             for entry in fields["topics"]:
                 name = str(entry["name"])
                 if name in COORDINATOR_TOPICS:
-                    continue  # taken over from a broker before there were transactions here
+                    continue  # adopted by a version without transactions
                 self.counts[name] = int(entry["partitions"])
                 self.ids[name] = uuid_from_text(entry["topic_id"])
                 if "replication_factor" in entry:

@@ -19,7 +19,7 @@ _GROUPS: Final = 12
 
 
 def as_time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> datetime | None:
-    """ISO 8601; UTC unless it says otherwise."""
+    """Parse an ISO 8601 time; UTC without an offset."""
     if value is None:
         return None
     try:
@@ -30,7 +30,7 @@ def as_time(_context: click.Context, _parameter: click.Parameter, value: str | N
 
 
 def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What the report shows, and where it goes."""
+    """Add the options for the content and the output of the report."""
     options = (
         click.option("--out", default=_OUT, show_default=True, metavar="FILE", help="the HTML file"),
         click.option("--since", callback=as_time, metavar="TIME", help="leave out what was before; UTC"),
@@ -60,7 +60,11 @@ def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def selection_of(
     since: datetime | None, until: datetime | None, group: tuple[str, ...], top: int, ledger: str | None
 ) -> "Selection":
-    """What to show, from the options. Raises UsageError."""
+    """Return the selection that the options describe.
+
+    Raises:
+        UsageError: the options conflict.
+    """
     from pipeline.report.gather import Selection
 
     if since is not None and until is not None and since >= until:
@@ -69,13 +73,13 @@ def selection_of(
 
 
 def announce_report(out: str, *, is_opened: bool) -> None:
-    """Print the path of the report on standard output, and show it in a browser or say how to."""
+    """Print the path of the report on standard output, and open it in a browser or print how to."""
     path = os.path.abspath(out)
     print(path, flush=True)
     if not is_opened:
         print(f"groupd-pipeline: open {Path(path).as_uri()} in a browser, or add --open", file=sys.stderr)
     else:
-        import webbrowser  # looks for every browser that there may be
+        import webbrowser  # slow to import: it searches for all installed browsers
 
         if not webbrowser.open(Path(path).as_uri()):
             print("groupd-pipeline: there is no browser to show it with", file=sys.stderr)
@@ -86,7 +90,7 @@ def announce_report(out: str, *, is_opened: bool) -> None:
 @report_options
 @click.option("--master", metavar="URL", help="of Spark; default: local[*], or what spark-submit says")
 def report(warehouse: str, out: str, master: str | None, is_opened: bool, **options: Any) -> None:
-    """Write what the tables say into one HTML file."""
+    """Write a report on the tables to one HTML file."""
     from pipeline.report.page import check_out, write_report
     from pipeline.session import start
     from pipeline.warehouse import Warehouse

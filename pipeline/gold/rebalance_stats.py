@@ -1,11 +1,12 @@
-"""Every generation of a classic group and every epoch of a consumer group: who came, who left, and what it cost.
+"""Derive the members that joined and left, and the duration, of every generation of a classic group and every epoch
+of a consumer group.
 
-The log does not say when a rebalance began. What it does say is measured here: `sync_ms`, from the end of the
-joining (the state's timestamp) to the leader's assignment (the record's), and `consumption_pause_ms`, from the
-last commit before the record to the first one after it. The pause contains the interval at which the clients
-commit anyway, and the whole time without members where the group was empty between the two commits
-(`pause_spans_empty`). Generations
-between which nobody committed share one pause, known by its `last_commit_before_log_offset`.
+The log does not contain the start of a rebalance. Two durations are measurable: `sync_ms`, from the end of the
+joining phase (the state's timestamp) to the leader's assignment (the record's timestamp), and
+`consumption_pause_ms`, from the last commit before the record to the first one after it. The pause includes the
+clients' commit interval, and the whole time without members if the group was empty between the two commits
+(`pause_spans_empty`). Generations without a commit between them share one pause, identified by its
+`last_commit_before_log_offset`.
 """
 
 from collections.abc import Iterable
@@ -95,7 +96,7 @@ COMMITS_AFTER: Final = Fold(
     first={"first_at": ("first_ts",)},
     last={"last_at": ("last_ts",)},
 )
-"""The first and the last commit of each group after each of its records, -1 for none."""
+"""The first and the last commit of each group after each of its records; -1: none."""
 
 
 class _Commit(NamedTuple):
@@ -105,8 +106,9 @@ class _Commit(NamedTuple):
 
 @dataclass(slots=True)
 class _Surroundings:
-    """What lies around a group record: the last commit of the group before it and the first one after it; the
-    nearest records on both sides (the later side includes itself) without members."""
+    """The neighbours of a group record: the group's last commit before and first commit after it, and the nearest
+    records without members on both sides (the later side includes the record itself).
+    """
 
     before: _Commit | None = None
     after: _Commit | None = None
@@ -115,10 +117,12 @@ class _Surroundings:
 
 
 def rebalance_stats(history: GroupRecords, commits_after: Iterable[Row]) -> list[Row]:
-    """Return one row for each generation with a record: with members (`kind` rebalance) or after the last
-    member left (`kind` emptied).
+    """Return one row for each generation with a record: with members (`kind` rebalance) or after the last member
+    left (`kind` emptied).
 
-    In: the records of a classic group, its rows of the fold COMMITS_AFTER.
+    Args:
+        history: the records of a classic group.
+        commits_after: the group's rows of the fold COMMITS_AFTER.
     """
     around = _surroundings(history.classic, commits_after)
     found: list[Row] = []

@@ -1,7 +1,7 @@
-"""What the report shows, read from the warehouse: small, whatever the size of the tables.
+"""Gather the content of the report from the warehouse. Its size is bounded, whatever the size of the tables.
 
-Sums are over all groups that were asked for; details only of those that are shown, the most remarkable ones. Groups
-are ranked by anomalies, by lag, by commits and by rebalances, and whoever stands high in any of these comes first.
+Sums cover all selected groups; details cover only the top groups. Groups are ranked by anomalies, lag, commits and
+rebalances, and the best rank in any of these counts.
 """
 
 from collections import defaultdict
@@ -40,10 +40,10 @@ MAX_PARTITIONS: Final = 8
 MAX_KINDS: Final = 20
 MAX_REBALANCES: Final = 10
 MAX_PLOTTED: Final = 2000
-"""Rows of a group that go into one plot."""
+"""The most rows of a group in one plot."""
 
 _MEASURES: Final = ("n_anomalies", "lag", "commits", "n_rebalances")
-"""Whoever stands high in one of these is worth a look."""
+"""A group that ranks high in one of these is shown."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TABLES: Final = (
@@ -62,18 +62,19 @@ _TABLES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which part of the tables: from `since` on, before `until`, these groups only (None: all), details of at
-    most `n_groups`."""
+    """The part of the tables to report: from `since`, before `until`, these groups (None: all), details of at most
+    `n_groups`.
+    """
 
     since: datetime | None = None
     until: datetime | None = None
     groups: tuple[str, ...] | None = None
     n_groups: int = MAX_GROUPS
     ledger: str | None = None
-    """The file of the daemon's ledger, for what the log does not say."""
+    """The daemon's ledger file, with data that the log lacks."""
 
     def within(self, start: str, end: str | None = None) -> Column:
-        """Rows of which [start, end] (end NULL: open) overlaps the period."""
+        """Select the rows with an interval [start, end] (end NULL: open) that overlaps the period."""
         condition = sf.lit(True)
         if self.since is not None:
             last = sf.col(start) if end is None else sf.coalesce(end, sf.lit(self.since))
@@ -83,7 +84,7 @@ class Selection:
         return condition
 
     def of_groups(self, frame: DataFrame) -> DataFrame:
-        """The rows of the groups that were asked for."""
+        """Select the rows of the selected groups."""
         return frame if self.groups is None else frame.where(sf.col("group").isin(*self.groups))
 
 
@@ -92,7 +93,7 @@ EVERYTHING: Final = Selection()
 
 @dataclass(slots=True)
 class GroupDetails:
-    """A group that is shown: `summary` as in `Gathered.summaries`, rows of the tables by their names."""
+    """A group with details: `summary` as in `Gathered.summaries`, and rows of the tables by name."""
 
     summary: Row
     progress: list[Row] = field(default_factory=list)
@@ -107,7 +108,7 @@ class GroupDetails:
 
 @dataclass(slots=True)
 class Gathered:
-    """All that the report says."""
+    """The content of the report."""
 
     warehouse: str
     selection: Selection
@@ -119,17 +120,21 @@ class Gathered:
     troubles: list[Row]
     """The problems of groups that `pipeline.report.troubles` finds."""
     assignors: list[Row]
-    """What each assignor moved."""
+    """The moves by assignor."""
     worst_anomaly: Row | None
     anomaly_kinds: dict[str, int]
     overall: list[Row]
     findings: list[Row]
-    """At most 20; each says in `n_of_kind` how many there are of its kind."""
+    """At most 20. Each has the total of its kind in `n_of_kind`."""
     unknown: list[Row]
 
 
 def gather(spark: SparkSession, warehouse: Warehouse, selection: Selection) -> Gathered:
-    """Raises BadInput when the gold tables are not there, or not those of this version of the pipeline."""
+    """Gather the content of the report.
+
+    Raises:
+        BadInput: the gold tables are missing or have another version.
+    """
     warehouse.check_version()
     whole = {table.name: _gold(spark, warehouse, table) for table in _TABLES}
     tables = {
@@ -196,7 +201,7 @@ def _gold(spark: SparkSession, warehouse: Warehouse, table: Table) -> DataFrame:
 def _summaries(
     velocity: DataFrame, rebalances: DataFrame, anomalies: DataFrame, tables: dict[str, DataFrame]
 ) -> DataFrame:
-    """One row for each group."""
+    """Return one row for each group."""
     sums = ("commits", "unmoved_commits", "rewinds", "transactional_commits", "advance")
     consumed = velocity.groupBy("group").agg(
         *(sf.sum(name).alias(name) for name in sums), sf.sum("elapsed_s").alias("elapsed_s")
@@ -243,7 +248,7 @@ def _summaries(
         )
     )
     parts = (consumed, joined, state, kinds, behind, odd)
-    # Each part has a row for a group at most: the greatest of all parts is its value. Cheaper than four joins.
+    # Each part has at most one row for a group, so a maximum over the union replaces four more expensive joins.
     united = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
     names = [name for name in united.columns if name != "group"]
     all_of_them = united.groupBy("group").agg(*(sf.max(name).alias(name) for name in names))
@@ -261,9 +266,9 @@ def _summaries(
 
 
 def _most_remarkable(summaries: DataFrame, limit: int) -> list[Row]:
-    """So many groups: who stands highest in any measure comes first, who has nothing of any comes last.
+    """Return `limit` groups by their best rank in any measure; groups without a measure come last.
 
-    No group outside of the first `limit` of each measure can be among them, so only these are looked at.
+    A group outside of the first `limit` of every measure cannot be among them, so only the others are compared.
     """
     rest = [sf.desc(name) for name in _MEASURES]
     tops = [
@@ -284,7 +289,7 @@ def _most_remarkable(summaries: DataFrame, limit: int) -> list[Row]:
 
 
 def _totals(summaries: DataFrame, rebalances: DataFrame) -> DataFrame:
-    """One row for all groups together."""
+    """Return one row for all groups together."""
     sums = (
         "commits", "unmoved_commits", "rewinds", "transactional_commits", "advance", "lag", "lost",
         "n_rebalances", "n_emptied", "n_anomalies", "n_partitions", "n_measured",
@@ -329,7 +334,7 @@ def _totals(summaries: DataFrame, rebalances: DataFrame) -> DataFrame:
 def _fill(
     details: dict[str, GroupDetails], tables: dict[str, DataFrame], selection: Selection, shown: Column
 ) -> None:
-    """Adds the rows of the groups that are shown."""
+    """Add the rows of the groups with details."""
     within = {
         "progress": selection.within("step_ts"),
         "rebalance_stats": selection.within("record_ts"),

@@ -1,6 +1,7 @@
-"""What the daemon's ledger knows of rebalances and the log does not: whether a member left, or its session expired.
+"""Read causes of rebalances that only the daemon's ledger has, such as whether a member left or its session
+expired.
 
-Source: the file that the daemon writes where `ledger.file` says so, one entry a line; `….1` is what was before it.
+Source: the file of the property `ledger.file`, one entry per line; `….1` has the entries before it.
 """
 
 import json
@@ -18,9 +19,17 @@ _SHOWN: Final = 4
 
 
 def read_ledger(path: str, groups: Collection[str]) -> dict[str, dict[int, str]]:
-    """By group and generation (or epoch), why the rebalance that led there took place, and who was at it. In: the
-    groups that matter. Raises BadInput naming the line that is no entry; a last line that is cut short is still
-    being written."""
+    """Read the causes and members of rebalances, by group and resulting generation (or epoch).
+
+    An incomplete last line is ignored, because the daemon is still writing it.
+
+    Args:
+        path: the ledger file.
+        groups: the groups to read.
+
+    Raises:
+        BadInput: a line is malformed; the text names it.
+    """
     found: dict[str, dict[int, str]] = {group: {} for group in groups}
     for each in (path + OLDER, path):
         if each == path or os.path.exists(each):
@@ -56,7 +65,7 @@ def _why(entry: dict[str, Any]) -> str:
 
 
 def in_short(known: dict[int, str]) -> str:
-    """How often each cause was there, without who was at it."""
+    """Return the number of rebalances by cause."""
     found: dict[str, int] = {}
     for why in known.values():
         cause = why.partition(":")[0]

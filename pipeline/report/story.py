@@ -1,5 +1,4 @@
-"""What happened in the period in ten lines, each of which says which table its numbers are from, and the
-verdict."""
+"""Summarise the period in ten lines, each with the tables of its numbers, and the verdict."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -24,20 +23,20 @@ KINDS: Final = {
     "regular_leaving": ("client that leaves regularly", "clients that leave regularly"),
     "expiring_offsets": ("topic with offsets about to expire", "topics with offsets about to expire"),
 }
-"""Each kind of anomaly in words: one of it, many of it."""
+"""The singular and the plural of each kind of anomaly."""
 
 _NAME: Final = 60
 
 
 class Line(NamedTuple):
-    """A sentence or two, and where the numbers are from."""
+    """One or two sentences and the source of their numbers."""
 
     text: str
     source: str
 
 
 def story(gathered: Gathered) -> list[Line]:
-    """Ten lines, whatever happened."""
+    """Return the ten lines of the summary."""
     tellers: tuple[Callable[[Gathered], Line], ...] = (
         _period, _groups, _busiest, _wasted, _lag, _laggard, _rebalances, _pauses, _anomalies, _log,
     )  # fmt: skip
@@ -45,14 +44,14 @@ def story(gathered: Gathered) -> list[Line]:
 
 
 def findings_of(gathered: Gathered) -> list[Finding]:
-    """The verdict on what was gathered, the worst first."""
+    """Return the findings on the gathered data, the worst first."""
     period_s = (gathered.end - gathered.start) / timedelta(seconds=1)
     now = max(filter(None, (gathered.end, gathered.totals["measured_ts"])))
     return verdict(gathered.troubles, Context(now, gathered.totals["lag"], period_s))
 
 
 def healthy(gathered: Gathered) -> str:
-    """The one line of a day on which nothing is wrong."""
+    """Return the line for a period without problems."""
     totals = gathered.totals
     if not totals["n_groups"]:
         return "There are no groups."

@@ -48,21 +48,22 @@ _SASL_AUTHENTICATE_SINCE: Final = 1
 _NO_FRAME: Final = b""
 
 AnswerApiVersions = Callable[[ApiVersionsRequest, int], ApiVersionsResponse]
-"""Takes a request and its version."""
+"""Answer an ApiVersions request of this version."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaslMechanisms:
-    """How clients of one listener authenticate."""
+    """The SASL mechanisms of one listener."""
 
     servers: Mapping[str, Callable[[], SaslServer]]
-    """By mechanism, in the order in which they are told."""
+    """Server factories by mechanism, in the order in which responses list the mechanisms."""
     max_reauth_ms: Mapping[str, int]
-    """By mechanism, how long an authentication is good for; not above 0: as long as the credential."""
+    """Maximum session times by mechanism; 0 or less: as long as the credential."""
 
     def session_ms(self, mechanism: str, lifetime_ms: int | None) -> int | None:
-        """How long a session lasts, from its authentication on; None: for ever. In: for how long the credential is
-        good."""
+        """Return the lifetime of a session in milliseconds; None: unlimited. `lifetime_ms` is the lifetime of the
+        credential.
+        """
         bounds = [] if lifetime_ms is None else [lifetime_ms]
         if self.max_reauth_ms.get(mechanism, 0) > 0:
             bounds.append(self.max_reauth_ms[mechanism])
@@ -70,7 +71,7 @@ class SaslMechanisms:
 
 
 class SaslIdentity(NamedTuple):
-    """Who was let in, and by which mechanism."""
+    """An authenticated principal and the mechanism."""
 
     principal: Principal
     mechanism: str
@@ -78,28 +79,28 @@ class SaslIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExchangeContinues:
-    """The client is to go on."""
+    """The client must send the next token."""
 
     frame: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeSucceeded:
-    """The client is who it says."""
+    """The client has authenticated."""
 
     frame: bytes
     identity: SaslIdentity
     session_ms: int | None
-    """How long this is good for; None: for ever."""
+    """The lifetime of the session in milliseconds; None: unlimited."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeFailed:
-    """The client is told in its time, or nothing where the frame is empty, and disconnected."""
+    """The gate sends the frame after a delay, unless it is empty, and disconnects the client."""
 
     frame: bytes
     reason: str
-    """For the operator's log, printable; without any secret."""
+    """For the operator's log: printable, without secrets."""
 
 
 ExchangeDecision: TypeAlias = ExchangeContinues | ExchangeSucceeded | ExchangeFailed
@@ -107,17 +108,17 @@ ExchangeDecision: TypeAlias = ExchangeContinues | ExchangeSucceeded | ExchangeFa
 
 @dataclass(frozen=True, slots=True)
 class ExchangePending:
-    """What becomes of the client has to be waited for; meanwhile no other frame is judged."""
+    """The decision is pending. Until then no other frame is evaluated."""
 
     wait: Callable[[], Coroutine[Any, Any, ExchangeDecision]]
-    """Called once at most."""
+    """Called at most once."""
 
 
 ExchangeOutcome: TypeAlias = ExchangeDecision | ExchangePending
 
 
 class SaslExchange:
-    """One authentication of a client; there is nothing after its end."""
+    """One authentication of a client. It cannot be used after its end."""
 
     def __init__(
         self,
@@ -125,7 +126,13 @@ class SaslExchange:
         answer_api_versions: AnswerApiVersions,
         previous_identity: SaslIdentity | None = None,
     ) -> None:
-        """In: who answers ApiVersions; who the client was until now, where it authenticates anew."""
+        """Start an exchange.
+
+        Args:
+            mechanisms: the mechanisms of the listener.
+            answer_api_versions: answers ApiVersions requests.
+            previous_identity: the identity before a re-authentication.
+        """
         self._mechanisms = mechanisms
         self._answer_api_versions = answer_api_versions
         self._previous_identity = previous_identity
@@ -134,10 +141,10 @@ class SaslExchange:
         self._server: SaslServer | None = None
         self._is_other_mechanism = False
         self.mechanism = ""
-        """That of the client; "" before it has chosen one that is there."""
+        """The client's mechanism; "" until it selects a supported one."""
 
     def choose_mechanism(self, mechanism: str, version: int) -> bool:
-        """Takes the mechanism that a SaslHandshake names; False: there is no such one."""
+        """Select the mechanism of a SaslHandshake; return False if it is not supported."""
         if mechanism not in self._mechanisms.servers:
             return False
         self._are_tokens_bare = version < _SASL_AUTHENTICATE_SINCE
@@ -150,11 +157,15 @@ class SaslExchange:
 
     @property
     def mechanism_names(self) -> list[str]:
-        """The mechanisms that there are."""
+        """Return the names of the supported mechanisms."""
         return list(self._mechanisms.servers)
 
     def receive_frame(self, frame: bytes) -> ExchangeOutcome:
-        """Judges the next frame, without its size. Raises Malformed: it is no request, and ends the connection."""
+        """Evaluate the next frame, without its size.
+
+        Raises:
+            Malformed: the frame is not a valid request; the connection must be closed.
+        """
         if self._server is None:
             return self._handle_before_tokens(frame)
         if self._is_other_mechanism:
@@ -168,7 +179,7 @@ class SaslExchange:
             return self._evaluate_bare_token(self._server, frame)
         return self._evaluate_token(self._server, frame)
 
-    # Before tokens
+    # Before the tokens
 
     def _handle_before_tokens(self, frame: bytes) -> ExchangeOutcome:
         try:
@@ -290,7 +301,7 @@ class SaslExchange:
 def _decide_when_known(
     step: StepResult | PendingStep, decide: Callable[[StepResult], ExchangeDecision]
 ) -> ExchangeOutcome:
-    """What follows from a step, now or once it is known."""
+    """Derive the decision from a step, immediately or when the step completes."""
     if not isinstance(step, PendingStep):
         return decide(step)
     wait_for_step = step.wait
@@ -302,21 +313,25 @@ def _decide_when_known(
 
 
 def _format_api_name(api_key: int) -> str:
-    """As Kafka's log has it: SASL_HANDSHAKE."""
+    """Format an API as Kafka's log does: SASL_HANDSHAKE."""
     return ApiKey(api_key).name
 
 
 def _create_authenticate_response(token: bytes, session_ms: int = 0) -> SaslAuthenticateResponse:
     return SaslAuthenticateResponse(
         error_code=ErrorCode.NONE,
-        error_message="",  # and not null: Kafka's
+        error_message="",  # an empty string, not null, as in Kafka
         auth_bytes=token,
         session_lifetime_ms=session_ms,
     )
 
 
 def _decode_body(header: RequestHeader, frame: bytes) -> Any:
-    """The body of a request. Raises Malformed."""
+    """Decode the body of a request.
+
+    Raises:
+        Malformed: the body is invalid.
+    """
     api = APIS[header.api_key]
     decode = request_decoder(api.request, header.api_version, DecodingBudget(api.max_elements))
     return decode(frame, header.body_position)
@@ -338,16 +353,16 @@ _WITH_ERROR_MESSAGE: Final = (
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     ApiKey.LIST_PARTITION_REASSIGNMENTS,
 )
-"""What is answered in words as well."""
+"""The APIs with an error text in the response."""
 
 
 def why_misplaced(key: int) -> str:
-    """What is wrong with a request where a token is due."""
+    """Return the error text for a request in place of a token."""
     return f"Unexpected Kafka request of type {ApiKey(key).name} during SASL authentication."
 
 
 def encode_misplaced_response(key: int, version: int, correlation_id: int) -> bytes:
-    """The frame of an answer in the form of that API, size included."""
+    """Encode an error response in the form of that API, with its size prefix."""
     message = why_misplaced(key) if key in _WITH_ERROR_MESSAGE else None
     response = build_bare_error_response(APIS[key].request, version, ErrorCode.ILLEGAL_SASL_STATE, message)
     return bytes(encode_response(key, version, correlation_id, response))
