@@ -1,4 +1,4 @@
-"""Tables of groupd beside its peers: floods of the same requests, in turn, each pair of a round a ratio."""
+"""Tables of groupd and its peers: floods of the same requests in turn, with a ratio for each pair in a round."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
@@ -11,14 +11,14 @@ from benchmarks.report import Absolute, Report, spread
 from benchmarks.warm_up import MOST_WINDOWS, warm_up_sides
 
 Frames = Mapping[str, tuple[Server, Sequence[bytes]]]
-"""The servers that are compared, and what each is asked, one frame for a group."""
+"""The compared servers, each with one request frame per group."""
 Seen = Mapping[tuple[str, Load], Sequence[Measured]]
-"""What the floods of all rounds saw, by the name of the side and the load."""
+"""The measurements of all rounds by side and load."""
 QUANTILES: Final = {0.5: "p50", 0.99: "p99"}
 
 
 class Pace(NamedTuple):
-    """How long it is measured: rounds, seconds of each flood, windows as long to warm up with at most."""
+    """The measurement plan: rounds, seconds of each flood, and the most windows of that length for the warm-up."""
 
     rounds: int
     seconds: float
@@ -30,20 +30,21 @@ QUICK: Final = Pace(1, 0.2, 1)
 
 
 def ratios(seen: Seen, ours: str, other: str, load: Load) -> list[float]:
-    """Of requests per CPU-second, a round each."""
+    """Return the ratios of requests per CPU second, one for each round."""
     pairs = zip(seen[ours, load], seen[other, load], strict=True)
     return [mine.per_cpu_second / its.per_cpu_second for mine, its in pairs]
 
 
 def latency_ratios(seen: Seen, ours: str, other: str, load: Load, quantile: float) -> list[float]:
-    """Of what a request waits, with one in flight, a round each."""
+    """Return the ratios of latency with one request in flight, one for each round."""
     pairs = zip(seen[ours, load], seen[other, load], strict=True)
     return [mine.waited_ms(quantile) / its.waited_ms(quantile) for mine, its in pairs]
 
 
 def columns(ours: Sequence[str], per_cpu_second: str, variant: str = "members a connection") -> list[str]:
-    """Of the table that `compare` fills. In: the sides that are groupd, what a CPU-second answers, and the
-    heading of the second column."""
+    """Return the columns of the table that `compare` fills. `ours` are the sides of groupd; `per_cpu_second` names
+    the unit; `variant` is the heading of the second column.
+    """
     to_it = [f"{name} to it" for name in ours]
     return ["in flight", variant, "server", per_cpu_second, "busy", "p50 ms", "p99 ms", *to_it]
 
@@ -51,9 +52,9 @@ def columns(ours: Sequence[str], per_cpu_second: str, variant: str = "members a 
 async def compare(
     report: Report, frames: Frames, ours: Sequence[str], loads: Sequence[Load], pace: Pace
 ) -> dict[int, Seen]:
-    """Floods all servers in turn, warm ones, with each share of the frames a connection, and adds the rows.
+    """Flood all warm servers in turn, with each share of the frames per connection, and add the rows.
 
-    In: the sides that are groupd. Out: what was seen, by share.
+    `ours` are the sides of groupd. Returns the measurements by share.
     """
     seen: dict[int, Seen] = {}
     for share in SHARES:
@@ -73,9 +74,9 @@ async def compare_sides(
     variant: str,
     unit: str = "",
 ) -> Seen:
-    """Flood prepared sides in turn, warm ones, and add the rows of one variant to the report.
+    """Flood warm, prepared sides in turn and add the rows of one variant to the report.
 
-    In: the sides that are groupd; the variant as a cell of the second column, and its unit in other texts.
+    `ours` are the sides of groupd; `variant` is the text of the second column and `unit` its unit.
     """
     never = await warm_up_sides(sides, loads, pace.windows, pace.seconds)
     report.unsettled += [f"{each}, {variant} {unit}".rstrip() for each in never]
@@ -104,7 +105,7 @@ def comparison_rows(seen: Seen, variant: str, ours: Sequence[str]) -> Iterable[l
 
 
 def figures(seen: Seen, wanted: Mapping[str, tuple[Load, str, str]]) -> dict[str, float]:
-    """Medians of ratios, by their names, of those whose peer was there. In: load, side and peer of each."""
+    """Return medians of ratios by name, for the peers present. `wanted` has load, side and peer of each."""
     return {
         figure: median(ratios(seen, ours, other, load))
         for figure, (load, ours, other) in wanted.items()

@@ -1,8 +1,8 @@
-"""The load: the same frames again and again, a fixed number in flight on each connection.
+"""The load: repeated identical frames with a fixed number in flight on each connection.
 
-It must cost less than any server it drives. So nothing is encoded or decoded while it runs: every answer
-must be, byte for byte, the one that the same request got before the flood began, and as many answers as a
-read brings, as many requests go out with one write. Only one field of the answers may have another value each time.
+It must use less CPU than any measured server. Therefore it neither encodes nor decodes during a flood. Each
+response must equal, byte for byte, the response to the same request before the flood, except for one varying field.
+A read of several responses triggers one write with the same number of requests.
 """
 
 import asyncio
@@ -15,18 +15,17 @@ from benchmarks.connection import Connection
 from benchmarks.process import Server
 
 MAX_CACHED_TURN: Final = 16
-"""Requests in turn up to which a connection caches the bytes of its writes. With more, there are too many
-combinations."""
+"""The longest request cycle with cached writes. A longer cycle has too many combinations."""
 
 
 def waited_ms(latencies: Sequence[float], quantile: float) -> float:
-    """A quantile of sorted latencies in seconds, in milliseconds."""
+    """Return a quantile of sorted latencies in seconds, in milliseconds."""
     return latencies[min(int(len(latencies) * quantile), len(latencies) - 1)] * 1000
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What one flood saw."""
+    """The measurements of one flood."""
 
     requests: int
     wall_seconds: float
@@ -44,25 +43,25 @@ class Measured:
         return self.requests / self.wall_seconds
 
     def waited_ms(self, quantile: float) -> float:
-        """What that share of the requests waited at most, in milliseconds. There have to be latencies."""
+        """Return a latency quantile in milliseconds. The flood must have measured latencies."""
         return waited_ms(self.latencies, quantile)
 
     @property
     def cpu_share(self) -> float:
-        """How busy the server was: 1.0 is one core all the time."""
+        """Return the CPU load of the server: 1.0 is one core all the time."""
         return self.cpu_seconds / self.wall_seconds
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """A connection that is ready to flood, its requests, sent in turn, and the answer expected to each."""
+    """A connection that is ready to flood, its cycle of requests, and the expected response to each."""
 
     connection: Connection
     requests: Sequence[bytes]
     answers: Sequence[bytes]
-    """In turn, too. Their number divides the number of requests."""
+    """In the same order. Their number divides the number of requests."""
     varying: slice | None = None
-    """The bytes of every answer that are not compared, such as an offset that grows."""
+    """The bytes of every response that are not compared, such as an increasing offset."""
 
     @classmethod
     async def prepare(
@@ -72,9 +71,9 @@ class Repeated:
         probes: int | None = None,
         varying: slice | None = None,
     ) -> "Repeated":
-        """Send the first `probes` requests once, or all, to learn the answers, which have to be equally long.
+        """Send the first `probes` requests once, or all, to record the responses, which must have equal lengths.
 
-        In: the bytes of every answer that may differ each time.
+        `varying` are the bytes of every response that may differ.
         """
         answers = [await connection.exchange(request) for request in requests[:probes]]
         assert len({len(answer) for answer in answers}) == 1, "answers differ in their length"
@@ -83,7 +82,7 @@ class Repeated:
 
 
 class _Flooding(asyncio.Protocol):
-    """One connection while the flood runs."""
+    """One connection during the flood."""
 
     def __init__(self, repeated: Repeated, depth: int) -> None:
         self.repeated = repeated
@@ -99,7 +98,7 @@ class _Flooding(asyncio.Protocol):
         self._bursts: dict[tuple[int, int], bytes] = {}
         self._answer_size = len(repeated.answers[0])
         self._turn_size = len(repeated.answers) * self._answer_size
-        # From any answer of the turn on, as many as can arrive at once.
+        # All response sequences that can arrive at once, by their start in the cycle.
         self._answers = b"".join(repeated.answers) * (2 + depth // len(repeated.answers))
         self._varying = repeated.varying
         if self._varying is not None:
@@ -115,7 +114,7 @@ class _Flooding(asyncio.Protocol):
         self._transport.write(self._burst(self.depth))
 
     def _burst(self, count: int) -> bytes:
-        """The requests whose turn it is."""
+        """Return the next `count` requests of the cycle."""
         first = self._next
         self._next = (first + count) % self._turn
         burst = self._bursts.get((first, count))
@@ -127,7 +126,7 @@ class _Flooding(asyncio.Protocol):
         return burst
 
     def _without_varying(self, data: bytes, start: int) -> bytes:
-        """Return answers with zeros in their varying bytes. In: their position among the answers of a turn."""
+        """Return responses with zeroed varying bytes. `start` is their position in the cycle."""
         assert self._varying is not None
         zeroed = bytearray(data)
         size = self._answer_size
@@ -169,7 +168,7 @@ class _Flooding(asyncio.Protocol):
 
 
 class Load(NamedTuple):
-    """How many connections flood, with how many requests in flight on each."""
+    """The numbers of connections and of requests in flight on each."""
 
     connections: int
     in_flight: int
@@ -179,7 +178,7 @@ class Load(NamedTuple):
 
 
 async def flood(server: Server, connections: Sequence[Repeated], load: Load, seconds: float) -> Measured:
-    """Flood a server over the first of these connections; raises when an answer is wrong."""
+    """Flood a server over the first connections. Raise on a wrong response."""
     protocols = [_Flooding(repeated, load.in_flight) for repeated in connections[: load.connections]]
     cpu_before, began = server.cpu_seconds(), perf_counter()
     for protocol in protocols:
@@ -200,7 +199,7 @@ async def flood(server: Server, connections: Sequence[Repeated], load: Load, sec
 
 
 class Side(NamedTuple):
-    """One of those that are compared: a server and connections that are ready to flood it."""
+    """A compared server, with connections that are ready to flood it."""
 
     server: Server
     connections: Sequence[Repeated]
@@ -209,7 +208,9 @@ class Side(NamedTuple):
 async def in_turn(
     sides: Mapping[str, Side], loads: Sequence[Load], rounds: int, seconds: float
 ) -> dict[tuple[str, Load], list[Measured]]:
-    """Floods all sides in turn with each load, `rounds` times, `seconds` each; what was seen, by side and load."""
+    """Flood all sides in turn with each load, `rounds` times for `seconds`. Return the measurements by side and
+    load.
+    """
     seen: dict[tuple[str, Load], list[Measured]] = {}
     for _ in range(rounds):
         for load in loads:

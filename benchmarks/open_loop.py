@@ -1,8 +1,8 @@
-"""Requests at a rate that somebody else decides: the open loop.
+"""An open-loop load: requests at an externally given rate.
 
-Who waits for each answer before asking again asks less while a server stalls: of a second's stall there is one slow
-request to see, and not all those that a second would have brought (coordinated omission). Here the time of every
-request is planned before the first goes out, and its latency counts from then, whenever it could really be sent.
+A client that waits for each response sends less while a server stalls. A stall of a second then shows as one slow
+request, not as all requests of that second (coordinated omission). Here the send time of every request is planned
+in advance, and its latency counts from the planned time, even if it is sent later.
 """
 
 import gc
@@ -17,12 +17,12 @@ from typing import Final, NamedTuple, Protocol
 from benchmarks.flood import Side
 
 ANSWER_SECONDS: Final = 30.0
-"""Of silence after the last request was planned, from which on answers are not awaited any more."""
+"""The seconds without a response, after the last planned request, that end the measurement."""
 _READ_BYTES: Final = 65_536
 
 
 class Plan(NamedTuple):
-    """Requests at even distances, the connections in turn."""
+    """Evenly spaced requests, round-robin over the connections."""
 
     per_second: float
     seconds: float
@@ -30,37 +30,37 @@ class Plan(NamedTuple):
 
     @property
     def requests(self) -> int:
-        """How many there are."""
+        """Return the number of requests."""
         return int(self.per_second * self.seconds)
 
     def at(self, request: int) -> float:
-        """When a request is to go out, in seconds from the beginning."""
+        """Return the planned time of a request in seconds from the start."""
         return request / self.per_second
 
 
 @dataclass(frozen=True)
 class Offered:
-    """What a client saw. All in seconds, sorted."""
+    """The measurements of a client, in seconds, sorted."""
 
     latencies: Sequence[float]
-    """From when each request was planned to its answer."""
+    """From the planned time of each request to its response."""
     late: Sequence[float]
-    """How much after its plan each was sent: what of the latencies is the load generator's own."""
+    """The delay of each send after its planned time: the load generator's share of the latencies."""
 
 
 class Wire(Protocol):
-    """The connections to a server. Answers come in the order of the requests of their connection."""
+    """The connections to a server. Each connection returns responses in request order."""
 
     def send(self, connection: int) -> None:
-        """Sends the next request."""
+        """Send the next request."""
 
     def receive(self, seconds: float) -> Iterable[tuple[int, int]]:
-        """Waits for answers, so long at most; connections and how many answers came on each."""
+        """Wait at most `seconds` for responses. Return the connections with their numbers of responses."""
 
 
 @dataclass
 class _Account:
-    """Whose answers are awaited, since when."""
+    """The planned times of the outstanding requests."""
 
     connections: int
     latencies: list[float] = field(default_factory=list)
@@ -82,7 +82,11 @@ class _Account:
 
 
 def offer(plan: Plan, wire: Wire, clock: Callable[[], float] = perf_counter) -> Offered:
-    """Sends all that is planned and waits for the answers. Raises TimeoutError when some never come."""
+    """Send all planned requests and wait for the responses.
+
+    Raises:
+        TimeoutError: responses are missing.
+    """
     account, sent = _Account(plan.connections), 0
     began = heard = clock()
     while sent < plan.requests or account.in_flight:
@@ -103,13 +107,13 @@ def offer(plan: Plan, wire: Wire, clock: Callable[[], float] = perf_counter) -> 
 
 
 class Sockets:
-    """Connections of their own to a server, which send the requests of others in turn and expect their answers.
+    """Connections to a server that cycle through the requests of a side and verify the responses.
 
-    They wait with select(), which knows fractions of a millisecond where the event loop does not.
+    They wait with select(), which has a finer resolution than the event loop's milliseconds.
     """
 
     def __init__(self, side: Side) -> None:
-        """Connects. The answers to the requests of a connection have to be all one."""
+        """Connect. All responses on a connection must be identical."""
         self._requests = [repeated.requests for repeated in side.connections]
         self._answers = [repeated.answers[0] for repeated in side.connections]
         assert all(len(set(repeated.answers)) == 1 for repeated in side.connections), "the answers differ"
@@ -122,13 +126,17 @@ class Sockets:
         self._partial = [0] * len(self._sockets)
 
     def send(self, connection: int) -> None:
-        """Sends the request whose turn it is."""
+        """Send the next request of the cycle."""
         turn = self._next[connection]
         self._next[connection] = (turn + 1) % len(self._requests[connection])
         self._sockets[connection].sendall(self._requests[connection][turn])
 
     def receive(self, seconds: float) -> Iterable[tuple[int, int]]:
-        """Waits for answers. Raises ConnectionError for one that is not as it was."""
+        """Wait for responses.
+
+        Raises:
+            ConnectionError: a response differs from the expected one.
+        """
         readable, _, _ = select.select(self._sockets, [], [], seconds)
         for connected in readable:
             number = self._number[connected]
@@ -140,13 +148,13 @@ class Sockets:
             yield number, answers
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         for connected in self._sockets:
             connected.close()
 
 
 def offer_to(side: Side, plan: Plan) -> Offered:
-    """Offers a server the requests of its side, the garbage collector at rest meanwhile."""
+    """Run a plan with the requests of a side while the garbage collector is disabled."""
     sockets = Sockets(side)
     gc.collect()
     gc.disable()

@@ -1,4 +1,4 @@
-"""The servers under measurement, each a process of its own, and what the kernel says of it."""
+"""The servers under measurement, each in its own process, and the kernel's figures about them."""
 
 import os
 import signal
@@ -20,19 +20,19 @@ ON_A_FREE_PORT: Final = ("--listen", "127.0.0.1:0")
 
 @dataclass(frozen=True)
 class Server:
-    """A running server: its process id, the address of one of its listeners, and how clients log in there."""
+    """A running server: its process id, the address of one of its listeners, and the login of clients there."""
 
     pid: int
     host: str
     port: int
     login: Login = ANYBODY
     http_port: int = 0
-    """On the same host; 0 for what has none, or is not asked there."""
+    """The port of the HTTP API on the same host; 0 if the server has none or the benchmark does not use it."""
     others: tuple[int, ...] = ()
-    """Process ids of those whose work for it counts as its own, as in a cluster."""
+    """Further processes that count as part of the server, as in a cluster."""
 
     def cpu_seconds(self) -> float:
-        """CPU time of all its threads so far, user and system, and of the processes that it stands for."""
+        """Return the user and system CPU seconds so far of the process, all its threads and `others`."""
         nanoseconds = 0
         for pid in (self.pid, *self.others):
             for task in Path(f"/proc/{pid}/task").iterdir():
@@ -40,7 +40,7 @@ class Server:
         return nanoseconds / 1e9
 
     def resident_bytes(self) -> int:
-        """Its resident memory now."""
+        """Return the resident memory now."""
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
@@ -49,7 +49,7 @@ class Server:
 
 @contextmanager
 def _running(command: list[str], log: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a server; gives the process and its first line of output. Stops it with SIGTERM."""
+    """Start a server and yield the process and its first line of output. Stop it with SIGTERM."""
     with log.open("w") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert process.stdout is not None
@@ -73,8 +73,12 @@ def _running(command: list[str], log: Path) -> Iterator[tuple[subprocess.Popen[s
 def groupd(
     *options: str, data_dir: str | None = None, listens: Sequence[str] = ON_A_FREE_PORT
 ) -> Iterator[Server]:
-    """groupd with an empty data directory, or a given one; `options` are added to its command line. In: those that
-    say where it listens."""
+    """Run groupd with a new or given data directory.
+
+    Args:
+        data_dir: the data directory; None: an empty one.
+        listens: the options that set the listeners; `options` are further ones.
+    """
     with tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory:
         command = groupd_command(directory, *options, listens=listens)
         if data_dir is not None:
@@ -84,25 +88,26 @@ def groupd(
 
 
 def groupd_command(directory: str, *options: str, listens: Sequence[str] = ON_A_FREE_PORT) -> list[str]:
-    """The command line of groupd on free ports with its data below `directory`."""
+    """Return the command line of groupd on free ports with its data below `directory`."""
     data = str(Path(directory) / "data")
     addresses = [*listens, "--http", "127.0.0.1:0"]
     return [sys.executable, "-m", "coordinator", "serve", *addresses, "--data-dir", data, *options]
 
 
 def environment() -> dict[str, str]:
-    """Of a process that is timed: Python keeps its bytecode, as it does for whoever runs groupd, even where that is
-    turned off for tests."""
+    """Return the environment of a measured process: Python caches bytecode as in production, even if the tests
+    disable that.
+    """
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def kafka_address(ready_line: str) -> tuple[str, int]:
-    """Host and port of the ready line `groupd ready kafka=HOST:PORT …`."""
+    """Parse host and port from the ready line `groupd ready kafka=HOST:PORT …`."""
     return _address(ready_line, "kafka=")
 
 
 def http_address(ready_line: str) -> tuple[str, int]:
-    """Host and port of its `http=HOST:PORT`."""
+    """Parse host and port from `http=HOST:PORT` in the ready line."""
     return _address(ready_line, "http=")
 
 
@@ -116,7 +121,7 @@ def _address(ready_line: str, what: str) -> tuple[str, int]:
 
 @contextmanager
 def serving(command: list[str]) -> Iterator[Server]:
-    """A server that prints HOST:PORT when it listens."""
+    """Run a server that prints HOST:PORT when it listens."""
     with (
         tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory,
         _running(command, Path(directory) / "stderr") as (process, line),
@@ -126,7 +131,7 @@ def serving(command: list[str]) -> Iterator[Server]:
 
 
 def machine() -> str:
-    """The machine in general terms."""
+    """Describe the machine in general terms."""
     version = ".".join(map(str, sys.version_info[:3]))
     cores = len(os.sched_getaffinity(0))
     return (

@@ -1,4 +1,4 @@
-"""What one task of Spark reads: ranges of the log, as Arrow."""
+"""Read the ranges of one Spark task from the log, as Arrow."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -16,21 +16,21 @@ from pipeline.survey import Aborted, Survey
 from pipeline.walk import CHUNK_BYTES, Place, Walk
 
 MIN_TASK_BYTES: Final = 1 << 18
-"""Of the log: each task of an ingest makes a file."""
+"""Of the log. Each task of an ingest writes a file, so small tasks would write small files."""
 MANY_ROWS: Final = 64
-"""As Python objects; an Arrow batch costs about as much as decoding that many."""
+"""The limit for rows as Python objects. An Arrow batch costs about as much as decoding this many."""
 
 
 class Damaged(Exception):
-    """The log is damaged, and nobody asked for findings."""
+    """The log is damaged, and the reader did not request findings."""
 
 
 class LogChanged(Exception):
-    """The log no longer holds what was there when the task was planned."""
+    """The log no longer contains records that the planned task covers."""
 
 
 class Range(NamedTuple):
-    """Offsets of a partition, and where they were seen."""
+    """Offsets of a partition and their position in a file."""
 
     partition: LogPartition
     path: str
@@ -39,18 +39,18 @@ class Range(NamedTuple):
     first_offset: int
     next_offset: int
     aborted: tuple[Aborted, ...] = ()
-    """The aborted transactions that may have records in here."""
+    """The aborted transactions that may overlap the range."""
 
 
 class Task(NamedTuple):
-    """Some ranges, and findings that were made when planning."""
+    """Ranges, and findings from the planning."""
 
     ranges: tuple[Range, ...]
     findings: tuple[Finding, ...] = ()
 
 
 def ranges(survey: Survey, first_offset: int, next_offset: int) -> list[Range]:
-    """The pieces of a survey between two offsets."""
+    """Return the pieces of a survey between two offsets."""
     found = []
     for piece in survey.pieces:
         begin, end = max(piece.first_offset, first_offset), min(piece.next_offset, next_offset)
@@ -65,8 +65,8 @@ def ranges(survey: Survey, first_offset: int, next_offset: int) -> list[Range]:
 
 
 def pack(wanted: Sequence[Range], tasks: int) -> list[Task]:
-    """Ranges, in order, in about `tasks` tasks of equal bytes, fewer if these would be small; neighbours in a file
-    are put together.
+    """Distribute ranges in order to about `tasks` tasks of equal size, or fewer if these would be small. Adjacent
+    ranges of a file are merged.
     """
     share = max(MIN_TASK_BYTES, -(-sum(item.length for item in wanted) // max(1, tasks)))
     packed: list[list[Range]] = []
@@ -87,7 +87,11 @@ def pack(wanted: Sequence[Range], tasks: int) -> list[Task]:
 
 
 def refuse_damage(findings: Iterable[Finding]) -> None:
-    """Raises Damaged if there is damage among findings."""
+    """Check findings for damage.
+
+    Raises:
+        Damaged: a finding reports damage.
+    """
     for finding in findings:
         if finding.kind == "damage":
             raise Damaged(f"{finding.path}: byte {finding.position}: {finding.detail}")
@@ -96,8 +100,12 @@ def refuse_damage(findings: Iterable[Finding]) -> None:
 def read_task(
     files: LogFiles, task: Task, wanted: Wanted, *, tell_findings: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """The wanted rows of a task, in batches of commits alone or of none. Raises LogChanged, OSError, and Damaged
-    unless findings are to be told.
+    """Yield the wanted rows of a task in batches, each with only commits or with none.
+
+    Raises:
+        Damaged: the log is damaged and `tell_findings` is false.
+        LogChanged: the log no longer contains the range.
+        OSError: a file cannot be read.
     """
     findings = list(task.findings)
     rows: list[Row] = []
@@ -113,7 +121,9 @@ def read_task(
 def _read_range(
     files: LogFiles, item: Range, wanted: Wanted, findings: list[Finding], rows: list[Row]
 ) -> Iterator[pa.RecordBatch]:
-    """The commits of a range; adds what else is wanted to `rows`, and yields these too whenever they are many."""
+    """Yield the commits of a range. Append other wanted rows to `rows`, and yield these as well once there are
+    many.
+    """
     inside = replace(wanted, first_offset=item.first_offset, next_offset=item.next_offset)
     place = Place(item.path, item.position, item.first_offset)
     walk = Walk(files, item.partition, place, min(CHUNK_BYTES, item.length))

@@ -1,8 +1,7 @@
 """IncrementalAlterConfigs and AlterConfigs for topics, for groups, and for this broker.
 
-The properties of the broker are set at its start and cannot be changed while it runs. But a request that sets
-a store of a listener to its present value has the store read again, as in Kafka: certificates are renewed so.
-The response is sent before the store is read; the log says whether that succeeded.
+Broker properties are static. But a request that sets a store of a listener to its present value reloads that store,
+as in Kafka, to renew certificates. The response does not wait for the reload; the log reports its result.
 
 Source: KIP-133, KIP-226, KIP-339; Kafka's `ConfigAdminManager`, `ConfigurationControlManager`,
 `DynamicBrokerConfig`, `SslConfigs.RECONFIGURABLE_CONFIGS`.
@@ -53,7 +52,7 @@ from storage.storage_errors import StorageError, format_error_reason
 
 
 class AlterConfigOperation(IntEnum):
-    """Kafka's numbers for what is done to a property."""
+    """Kafka's codes for config operations."""
 
     SET = 0
     DELETE = 1
@@ -77,13 +76,13 @@ RELOADABLE_STORES: Final = frozenset(
         "ssl.truststore.certificates",
     }
 )
-"""What listeners have that can be read again."""
+"""The listener properties that can be reloaded."""
 
 
 async def answer_incremental_alter_configs(
     plane: DataPlane, request: IncrementalAlterConfigsRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Change each resource as a whole, or refuse it; with `validate_only` nothing changes."""
+    """Alter or reject each resource as a whole; with `validate_only` nothing changes."""
     responses, changes = await _alter_resources(
         plane, request.resources, context, work, validate_only=request.validate_only
     )
@@ -93,7 +92,7 @@ async def answer_incremental_alter_configs(
 async def answer_alter_configs(
     plane: DataPlane, request: AlterConfigsRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Replace all configs of each resource by those of the request. This is the older call."""
+    """Replace all configs of each resource by those in the request: the older API."""
     responses, changes = await _alter_resources(
         plane, request.resources, context, work, validate_only=request.validate_only, replace=True
     )
@@ -109,8 +108,7 @@ async def _alter_resources(
     validate_only: bool,
     replace: bool = False,
 ) -> tuple[list[AlterConfigsResourceResponse], list[TopicChange]]:
-    """Alter each resource. Return the responses and the changes. `replace`: remove the configs that are not set
-    now."""
+    """Alter each resource. Return the responses and the changes. `replace` removes all configs not set now."""
     if not validate_only:
         work.begin_changes()
     catalogue = plane.catalogue
@@ -158,7 +156,7 @@ async def _alter_resources(
 
 
 def _convert_to_incremental(resource: ReplacedConfigs) -> AlterConfigsResource:
-    """The older form of a resource in the newer one."""
+    """Convert a resource of AlterConfigs to the incremental form."""
     return AlterConfigsResource(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
@@ -170,7 +168,12 @@ def _convert_to_incremental(resource: ReplacedConfigs) -> AlterConfigsResource:
 
 
 def _check_broker(plane: DataPlane, resource: AlterConfigsResource, node_id: int) -> tuple[str, ...]:
-    """The names that are set of this broker, to what they are. What is deleted was never set. Raises ApiError."""
+    """Return the names of this broker's properties that the request sets to their present values. Deleting an unset
+    property changes nothing.
+
+    Raises:
+        ApiError: the request changes a property.
+    """
     _check_form(resource)
     check_broker_name(resource.resource_name, node_id, is_altered=True)
     _check_operations(resource)
@@ -182,7 +185,11 @@ def _check_broker(plane: DataPlane, resource: AlterConfigsResource, node_id: int
 def _validate_resource(
     catalogue: Catalogue, resource: AlterConfigsResource, replace: bool
 ) -> tuple[Topic, ChangeOverrides]:
-    """The topic and the change of its overrides. Raises ApiError."""
+    """Return the topic and the change of its overrides.
+
+    Raises:
+        ApiError: the resource is invalid.
+    """
     _check_form(resource)
     if resource.resource_type != ConfigResourceType.TOPIC:
         raise ApiError(
@@ -193,7 +200,11 @@ def _validate_resource(
 
 
 def _check_form(resource: AlterConfigsResource) -> None:
-    """Whether what a resource has makes sense together. Raises ApiError."""
+    """Check the consistency of a resource's configs.
+
+    Raises:
+        ApiError: the configs are inconsistent.
+    """
     names = Counter(config.name for config in resource.configs)
     if any(count > 1 for count in names.values()):
         raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -210,7 +221,11 @@ def _check_form(resource: AlterConfigsResource) -> None:
 
 
 def _check_operations(resource: AlterConfigsResource) -> None:
-    """Whether nothing is done that lists alone allow. Raises ApiError."""
+    """Check that APPEND and SUBTRACT apply only to lists.
+
+    Raises:
+        ApiError: an operation is invalid.
+    """
     for config in resource.configs:
         if config.config_operation in (AlterConfigOperation.APPEND, AlterConfigOperation.SUBTRACT):
             operation = AlterConfigOperation(config.config_operation).name
@@ -228,7 +243,12 @@ async def _alter_group(
     replace: bool,
     validate_only: bool,
 ) -> None:
-    """Alter the configs of a group, which need not exist. Raises ApiError, OSError."""
+    """Alter the configs of a group, which need not exist.
+
+    Raises:
+        ApiError: a config is invalid.
+        OSError: the disk failed.
+    """
     _check_form(resource)
     group_id, catalogue = resource.resource_name, plane.catalogue
     if not group_id:
@@ -289,7 +309,11 @@ def _validate_topic(
 
 
 def _apply_operation(catalogue: Catalogue, overrides: dict[str, str], config: AlterableConfig) -> None:
-    """Changes one property. Raises ApiError."""
+    """Apply the operation on one property.
+
+    Raises:
+        ApiError: the operation is invalid.
+    """
     if config.config_operation == AlterConfigOperation.DELETE:
         overrides.pop(config.name, None)
         return
@@ -316,8 +340,16 @@ def _apply_operation(catalogue: Catalogue, overrides: dict[str, str], config: Al
 def check_broker_configs(
     configs: Sequence[AlterableConfig], broker_configs: Iterable[BrokerConfig], *, is_default: bool
 ) -> None:
-    """In: what is set, in a form that makes sense; the broker's properties; whether all brokers are meant. Raises
-    ApiError."""
+    """Check configs of a broker in the request.
+
+    Args:
+        configs: the configs of the request, well formed.
+        broker_configs: the broker's properties.
+        is_default: whether the request is for all brokers of the cluster.
+
+    Raises:
+        ApiError: a property cannot be altered.
+    """
     names = {config.name for config in configs}
     stores = {name for name in names if _find_store(name) is not None}
     _refuse_names(names - stores - RELOADABLE_STORES, "Cannot update these configs dynamically")
@@ -342,7 +374,7 @@ def _refuse_names(names: set[str], problem: str) -> None:
 
 
 def _find_store(name: str) -> str | None:
-    """The plain name of a listener's store; None for every other name."""
+    """Return the store property of a listener without the listener prefix; None for every other property."""
     found = parse_listener_property(name)
     return (
         found.name if found is not None and not found.mechanism and found.name in RELOADABLE_STORES else None
@@ -350,7 +382,7 @@ def _find_store(name: str) -> str | None:
 
 
 def _find_store_value(name: str, found: Mapping[str, BrokerConfig]) -> str | None:
-    """What a listener's store is set to, for it or for all of them."""
+    """Return the value of a listener's store property, set for the listener or for all listeners."""
     of_listener = found.get(name)
     if of_listener is not None and of_listener.text is not None:
         return of_listener.text

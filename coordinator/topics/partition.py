@@ -1,15 +1,13 @@
-"""One partition of a topic: its log, its producers, and how far consumers may read.
+"""A partition of a topic: its log, its producers, and its high watermark and last stable offset.
 
-Reading ends at the *high watermark*. A partition here has one replica, so it is the end of the log. With
-`log.flush=always` records must survive power loss, and it is the durable offset.
+Consumers read up to the *high watermark*. A partition on one broker has one replica, so that is the end of the log.
+With `log.flush=always` records must survive power loss, and it is the durable offset.
 
-For consumers of committed records (`isolation_level` of Fetch and ListOffsets, KIP-98) reading ends at the
-*last stable offset*: the high watermark, or the beginning of the earliest transaction whose end they cannot
-see yet.
+`read_committed` consumers (`isolation_level` of Fetch and ListOffsets, KIP-98) read up to the *last stable offset*:
+the high watermark, or the start of the earliest transaction with a marker beyond the high watermark.
 
-A partition whose log cannot be opened, or has failed, is *offline*: `log` is None, its requests get
-KAFKA_STORAGE_ERROR, and all others are served. The log is opened again when it is next needed, at most once a
-second.
+A partition is *offline* if its log failed or cannot be opened: `log` is None and its requests get
+KAFKA_STORAGE_ERROR, while other partitions work. The next use reopens the log, at most once a second.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,11 +25,11 @@ from storage.transaction_index import AbortedTransaction
 RETRY_MS: Final = 1000
 
 READ_COMMITTED: Final = 1
-"""What is committed, up to the last stable offset; any other level is everything up to the high watermark."""
+"""The isolation level that reads up to the last stable offset. Any other level reads up to the high watermark."""
 
 
 class ReadablePartition(Protocol):
-    """What reading needs of a partition."""
+    """The interface of a partition for reads."""
 
     @property
     def name(self) -> TopicPartition:
@@ -43,24 +41,26 @@ class ReadablePartition(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """Where reading ends; 0 while offline."""
+        """The end of reads; 0 while offline."""
 
     @property
     def last_stable_offset(self) -> int:
-        """Where reading ends for consumers of committed records; 0 while offline."""
+        """The end of `read_committed` reads; 0 while offline."""
 
     @property
     def producers(self) -> ProducerStateManager | None:
-        """Who has written to the log; None while that is not known, as while it is offline."""
+        """The producers of the log; None while unknown or offline."""
 
     def aborted_in_read(self, offset: int, size_bytes: int) -> Sequence[AbortedTransaction]:
-        """The aborted transactions that a read may have met: what consumers of committed records leave out.
+        """Return the aborted transactions that may overlap a read, for `read_committed` consumers to skip.
 
-        Raises StorageError, OSError."""
+        Raises:
+            StorageError, OSError: the log cannot be read.
+        """
 
 
 class InternalPartition:
-    """A partition whose log belongs to another part of the server; it is only read here."""
+    """A partition of another component that owns its log. The data plane only reads it."""
 
     __slots__ = ("_high_watermark", "_log", "_producers", "name")
 
@@ -78,26 +78,26 @@ class InternalPartition:
 
     @property
     def log(self) -> PartitionLog | None:
-        """As its owner has it now."""
+        """The owner's present log."""
         return self._log(self.name.partition)
 
     @property
     def high_watermark(self) -> int:
-        """As its owner has it now."""
+        """The owner's present high watermark."""
         return self._high_watermark(self.name.partition)
 
     @property
     def producers(self) -> ProducerStateManager | None:
-        """As its owner has them now."""
+        """The owner's present producers."""
         return self._producers(self.name.partition)
 
     @property
     def last_stable_offset(self) -> int:
-        """Where reading ends for consumers of committed records; 0 while offline."""
+        """The end of `read_committed` reads; 0 while offline."""
         return _last_stable_offset(self)
 
     def aborted_in_read(self, offset: int, size_bytes: int) -> Sequence[AbortedTransaction]:
-        """What consumers of committed records leave out of a read."""
+        """Return the aborted transactions that may overlap a read."""
         return _aborted_in_read(self.producers, offset, size_bytes)
 
 
@@ -124,13 +124,20 @@ class HostedPartition:
         is_flushed_always: bool,
         open_files: OpenFileLimit,
     ) -> None:
-        """In: how to open the log for the first time; how long an idle producer is remembered; where an open log
-        is counted."""
+        """Create a partition without opening its log.
+
+        Args:
+            name: topic and number.
+            open_log: opens the log.
+            expiration_ms: returns the time in milliseconds after which an idle producer expires.
+            is_flushed_always: whether appends are synced at once.
+            open_files: counts open logs.
+        """
         self.name = name
         self.open_log = open_log
         self.is_flushed_always = is_flushed_always
         self.producers: ProducerStateManager | None = None
-        """There while the log is."""
+        """Set while the log is open."""
         self.log: PartitionLog | None = None
         self.failure: Exception | None = None
         self._expiration_ms = expiration_ms
@@ -139,24 +146,22 @@ class HostedPartition:
 
     @property
     def high_watermark(self) -> int:
-        """Where reading ends; 0 while offline."""
+        """The end of reads; 0 while offline."""
         if self.log is None:
             return 0
         return self.log.durable_offset if self.is_flushed_always else self.log.log_end_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """Where reading ends for consumers of committed records; 0 while offline."""
+        """The end of `read_committed` reads; 0 while offline."""
         return _last_stable_offset(self)
 
     def aborted_in_read(self, offset: int, size_bytes: int) -> Sequence[AbortedTransaction]:
-        """What consumers of committed records leave out of a read."""
+        """Return the aborted transactions that may overlap a read."""
         return _aborted_in_read(self.producers, offset, size_bytes)
 
     def open(self) -> None:
-        """Opens the log and reads its producers. Never raises for a broken log: `failure` says why it is
-        offline.
-        """
+        """Open the log and load its producers. A broken log does not raise; `failure` has the reason."""
         try:
             self._open_first()
         except (StorageError, OSError) as error:
@@ -181,15 +186,19 @@ class HostedPartition:
         self.log, self.producers, self.failure = log, producers, None
 
     def find_append_error(self, _: int) -> ErrorCode | None:
-        """Why a batch of a size is not to be appended now; None where it may be."""
+        """Return the error that prevents an append of this size now; None if it is possible."""
         return None
 
     def store_log_start(self, log: PartitionLog) -> None:
-        """Has it last where its log begins now, as far as checkpoints do not. Blocks; in any thread but the loop's.
-        Raises OSError."""
+        """Store the log start offset durably if the checkpoint is behind. Blocks; call it outside of the event
+        loop's thread.
+
+        Raises:
+            OSError: the disk failed.
+        """
 
     def close_for_deletion(self) -> None:
-        """It is about to be deleted: its log is closed, if it is open, and not opened again."""
+        """Close the log, if open, before its deletion, and prevent that it is reopened."""
         # Full collections of garbage are rare. What it opens its log with knows its topic, which knows this one,
         self.open_log = partial(_raise_deleted, self.name)
         if self.log is not None:
@@ -198,7 +207,7 @@ class HostedPartition:
             self._open_files.release_file()
 
     def usable_log(self, monotonic_ms: int) -> PartitionLog | None:
-        """The log, reopened from what the disk holds if it had failed; None while that does not work."""
+        """Return the log; reopen it from disk if it had failed. Return None while that does not succeed."""
         log = self.log
         if log is not None and log.failure is None:
             return log
@@ -221,7 +230,7 @@ def _raise_deleted(name: TopicPartition) -> PartitionLog:
 
 
 def _last_stable_offset(partition: ReadablePartition) -> int:
-    """The last stable offset. While the producers are not known it is the start of the log."""
+    """Return the last stable offset: the start of the log while the producers are unknown."""
     log, producers, end = partition.log, partition.producers, partition.high_watermark
     if producers is not None:
         return producers.find_last_stable_offset(end)

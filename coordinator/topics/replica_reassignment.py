@@ -34,11 +34,11 @@ from protocol.messages.list_partition_reassignments import (
 from storage.topic_partition import TopicPartition
 
 _LEFT_OUT: Final = (ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-"""Partitions that an election of all leaders does not name."""
+"""An election for all partitions omits results with these errors."""
 
 
 class ElectionType(IntEnum):
-    """The kind of an election, by its number in requests."""
+    """The election types by their codes in requests."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -47,7 +47,7 @@ class ElectionType(IntEnum):
 async def answer_alter_partition_reassignments(
     plane: DataPlane, request: AlterPartitionReassignmentsRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Reassign or refuse each partition on its own, in the order of the request."""
+    """Reassign or reject each partition independently, in the order of the request."""
     response = AlterPartitionReassignmentsResponse(
         error_code=ErrorCode.NONE, error_message=None, responses=[]
     )
@@ -165,8 +165,9 @@ def _find_requested_partitions(
 async def answer_elect_leaders(
     plane: DataPlane, request: ElectLeadersRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Elect the leader of each partition on its own. A request for all partitions leaves out those that have their
-    leader already, and those that are deleted meanwhile."""
+    """Elect the leader of each partition independently. A request for all partitions omits those with the elected
+    leader already, and those deleted meanwhile.
+    """
     requested = _find_partitions_to_elect(plane, request)
     if not requested:
         return Answer(ElectLeadersResponse(replica_election_results=[]))
@@ -214,7 +215,7 @@ def _elect_leader(plane: DataPlane, name: str, number: int, election: ElectionTy
     partition, ownership = TopicPartition(name, number), plane.ownership
     owner, preferred = ownership.find_owner(partition), next(iter(ownership.find_replicas(partition)), None)
     if election is ElectionType.UNCLEAN:
-        # A replica that lives is the leader already: none is behind another.
+        # A live replica is the leader already, because all replicas are in sync.
         if owner is None:
             raise ApiError(
                 ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,

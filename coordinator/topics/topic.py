@@ -19,13 +19,14 @@ from storage.storage_errors import StorageError
 from storage.topic_partition import TopicPartition, uuid_to_text
 
 ZERO_ID: Final = bytes(16)
-# 00…01 names the cluster metadata log; ids whose text begins with '-' are awkward to type. Kafka skips both.
+# 00…01 is the id of the cluster metadata log; ids that begin with '-' are awkward to type. Kafka skips both.
 _RESERVED_IDS: Final = frozenset({ZERO_ID, bytes(15) + b"\x01"})
 
 
 class NewTopicSpec(NamedTuple):
-    """A topic to create: a legal name that is free, how many partitions, valid properties of its own; the id that
-    it has elsewhere already, if so; how many brokers may lead a partition."""
+    """A topic to create: a legal, unused name, the number of partitions, valid overrides, an existing id if it has
+    one elsewhere, and the replication factor.
+    """
 
     name: str
     partitions: int
@@ -35,7 +36,7 @@ class NewTopicSpec(NamedTuple):
 
 
 class Topic:
-    """One topic. `overrides` are its own properties as text, `values` all that act, parsed."""
+    """A topic. `overrides` are its own properties as text; `values` are all effective properties, parsed."""
 
     __slots__ = (
         "hosted",
@@ -67,35 +68,34 @@ class Topic:
         self.overrides = overrides
         self.values = values
         self.hosted = hosted
-        """Partitions that clients produce to: all of them, or none."""
+        """The partitions that clients produce to: all of the topic's, or none."""
         self.partitions: Sequence[ReadablePartition] = hosted if partitions is None else partitions
         self.replication_factor = replication_factor
-        """What it was made with. Above 1 its records are in the engine of the cluster, and not on one broker's
-        disk."""
+        """As of the creation. Above 1 the cluster's engine stores the records, not one broker's disk."""
 
     @property
     def is_listed(self) -> bool:
-        """Whether requests for all topics get it. Kafka creates an internal topic when it is first needed."""
+        """Whether requests for all topics list it. Kafka creates an internal topic on first use."""
         return self.is_needed or any(partition.high_watermark > 0 for partition in self.partitions)
 
 
 class TopicGrowth:
-    """The partitions by which a topic grows, until the catalogue's file has them."""
+    """The new partitions of a topic until the catalogue's file lists them."""
 
     __slots__ = ("added", "end", "first", "is_cancelled", "topic")
 
     def __init__(self, topic: Topic, end: int) -> None:
-        """In: how many partitions the topic is to have."""
+        """`end` is the new number of partitions."""
         self.topic = topic
         self.first = len(topic.hosted)
         self.end = end
         self.added: list[HostedPartition] = []
-        """Those that are open, and one that cannot be opened."""
+        """The opened partitions, and at most one that failed to open."""
         self.is_cancelled = False
         """Whether the partitions are being removed, after an error or with the topic."""
 
     def cancel(self) -> tuple[list[HostedPartition], int]:
-        """Take away the partitions, for their removal. Return them, and how many are reserved."""
+        """Cancel the growth. Return the partitions to remove and the number of reserved ones."""
         if self.is_cancelled:
             return [], 0
         added, self.added, self.is_cancelled = self.added, [], True
@@ -103,14 +103,14 @@ class TopicGrowth:
 
 
 CreatedTopics = dict[str, Topic | ApiError | OSError | StorageError]
-"""What became of new topics, by name."""
+"""Each new topic, or the error, by name."""
 
 GrownTopics = dict[str, ApiError | OSError | StorageError | None]
-"""Why topics have not grown, by name; None for those that have."""
+"""The error of each topic that could not grow, by name; None for the others."""
 
 
 class PartitionedTopic(Protocol):
-    """The topic that partitions are made for. Its values may be others when a log is opened."""
+    """The topic of a partition. Its values may have changed when a log is opened."""
 
     name: str
     topic_id: bytes
@@ -119,7 +119,7 @@ class PartitionedTopic(Protocol):
 
 
 class PartitionFactory:
-    """Makes the partitions of a data directory's topics."""
+    """Creates the partitions of a data directory's topics."""
 
     __slots__ = ("_config", "_directory", "_records", "open_files")
 
@@ -130,16 +130,23 @@ class PartitionFactory:
         open_files: OpenFileLimit,
         records: ClusterRecords | None,
     ) -> None:
-        """In: who has the records of topics with replicas; None without a cluster, where what the directory has of
-        them is all there is."""
+        """Create the factory.
+
+        Args:
+            directory: the data directory.
+            config: the configuration.
+            open_files: counts open logs.
+            records: stores the records of replicated topics; None without a cluster, when only the directory has
+                records.
+        """
         self._directory = directory
         self._config = config
         self._records = records
         self.open_files = open_files
-        """Where their logs are counted."""
+        """Counts their open logs."""
 
     def create_partition(self, topic: PartitionedTopic, number: int) -> HostedPartition:
-        """Create a partition of a topic, which is not opened yet."""
+        """Create a partition of a topic without opening it."""
         is_flushed_always = self._config.log_flush is LogFlush.ALWAYS
         expiration_ms = self._config.producer_id_expiration_ms
         name = TopicPartition(topic.name, number)
@@ -153,7 +160,7 @@ class PartitionFactory:
 
 
 def random_topic_id() -> bytes:
-    """A version 4 UUID that Kafka would accept as a topic id."""
+    """Return a random topic id: a version 4 UUID that Kafka accepts."""
     while True:
         raw = bytearray(os.urandom(16))
         raw[6] = raw[6] & 0x0F | 0x40

@@ -15,7 +15,7 @@ _RETENTION_MINUTES: Final = 10080
 
 
 def lag_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where log ends come from, and how long offsets are kept."""
+    """Add the options for log ends and the retention of offsets."""
     options = (
         click.option("--bootstrap", metavar="HOST:PORT", help="ask this cluster where the topics end"),
         click.option(
@@ -47,7 +47,12 @@ def settings_of(
     full: bool,
     shown: Shown,
 ) -> "BuildSettings":
-    """How to build, from the options. Raises BadInput, UsageError."""
+    """Return the build settings that the options describe.
+
+    Raises:
+        BadInput: the log or a file is unusable.
+        UsageError: the options conflict.
+    """
     from pipeline.build import BuildSettings
     from pipeline.log_ends.measure import measurer
 
@@ -69,7 +74,7 @@ def settings_of(
 @lag_options
 @click.option("--master", metavar="URL", help="of Spark; default: local[*], or what spark-submit says")
 def build(warehouse: str, log_dir: str | None, master: str | None, **options: Any) -> None:
-    """Derive the gold tables from what was ingested."""
+    """Derive the gold tables from the ingested records."""
     from pipeline.build import build as run
     from pipeline.session import start
     from pipeline.warehouse import Warehouse

@@ -1,6 +1,6 @@
-"""Why each rebalance happened, whose clients it was about, and what it moved: `causes` for every group.
+"""Derive `causes`: the cause of each rebalance of every group, the clients involved, and the moved partitions.
 
-Group records are few beside commits, so those of a group are gone through one after the other, without Spark.
+Group records are few compared with commits, so this module processes a group's records one by one, without Spark.
 """
 
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ REBALANCE_CAUSES: Final = Table.declare(
 )
 MIGRATED: Final = "migrated"
 _FIRST_EPOCH: Final = 2
-"""Of a consumer group, with a record: epoch 1 has none."""
+"""The first epoch of a consumer group with a record; epoch 1 has none."""
 
 _TABLES: Final = (
     "group_generations", "members", "assignments", "group_epochs", "consumer_members", "member_epochs",
@@ -47,7 +47,7 @@ _TABLES: Final = (
 
 
 def rebalance_causes(history: GroupRecords) -> list[Row]:
-    """Return one row for each rebalance of a group, and for each time that it lost its last member."""
+    """Return one row for each rebalance of a group and for each departure of its last member."""
     rows = [
         row
         | {
@@ -65,9 +65,13 @@ def rebalance_causes(history: GroupRecords) -> list[Row]:
 
 
 def causes(rows: Iterable[Row]) -> list[Row]:
-    """The rebalances of one group. In: its rows of the silver tables, each with its table in `source` and its
-    time in `record_us`. Out: rows of `rebalance_causes` without the group's name, and with `record_us` for the
-    time."""
+    """Return the rebalances of one group.
+
+    Args:
+        rows: the group's rows of the silver tables, each with its table in `source` and its time in `record_us`.
+
+    Returns rows of `rebalance_causes` without the group's name and with the time in `record_us`.
+    """
     group = _Group()
     place = itemgetter("log_offset")
     for _, some in groupby(sorted(rows, key=place), key=place):
@@ -76,7 +80,7 @@ def causes(rows: Iterable[Row]) -> list[Row]:
 
 
 class _Group:
-    """A group as far as its records have been read."""
+    """The state of a group after the records read so far."""
 
     def __init__(self) -> None:
         self.told: list[Row] = []
@@ -85,11 +89,11 @@ class _Group:
         self._ended_us: int | None = None
         self._generation: int | None = None
         self._members: dict[str, Row] = {}
-        """Of a consumer group, by member id."""
+        """The members of a consumer group by member id."""
         self._targets: dict[str, frozenset[Place]] = {}
 
     def take(self, found: list[Row]) -> None:
-        """The rows of one more record."""
+        """Process the rows of a record."""
         by_source: dict[str, list[Row]] = {}
         for row in found:
             by_source.setdefault(row["source"], []).append(row)
@@ -103,7 +107,7 @@ class _Group:
         for record in by_source.get("group_epochs", ()):
             self._epoch(record)
 
-    # Classic
+    # Classic groups
 
     def _classic(self, record: Row, members: list[Row], assignments: list[Row]) -> None:
         if record["tombstone"]:
@@ -117,11 +121,13 @@ class _Group:
         standing = _standing(record, members, assignments)
         before = self._course.standing
         if before is not None and before.clients and self._generation == record["generation"]:
-            self._course.standing = self._course.settled = standing  # a static member took another's place
+            self._course.standing = self._course.settled = (
+                standing  # a static member replaced another instance
+            )
             return
         self._tell(record, CLASSIC, self._course.rebalanced(standing), len(members))
 
-    # Consumer
+    # Consumer groups
 
     def _describe(self, record: Row) -> None:
         if record["tombstone"]:
@@ -151,9 +157,9 @@ class _Group:
                 return
             settled = self._course.settled
             row = self._course.rebalanced(self._consumers(None))
-            self._course.settled = settled  # until the target of this epoch is whole
+            self._course.settled = settled  # until the target of this epoch is complete
             if row["cause"] == JOINED_AGAIN:
-                row["cause"] = PARTITIONS  # nothing else gives a consumer group another epoch
+                row["cause"] = PARTITIONS  # the only other cause of a new epoch
             self._tell(record, CONSUMER, row | moves_of(None, Standing({})), len(self._members))
 
     def _consumers(self, holds: dict[str, frozenset[Place]] | None) -> Standing:
@@ -170,7 +176,7 @@ class _Group:
         )
 
     def _reach(self, epoch: int) -> None:
-        """A target is whole: what it moves belongs to the epoch that it is for."""
+        """A target is complete: its moves belong to its epoch."""
         if not self.told or self.told[-1]["group_kind"] != CONSUMER or self.told[-1]["generation"] > epoch:
             return
         now = self._consumers(self._targets)
@@ -181,7 +187,7 @@ class _Group:
     # Both
 
     def _begins(self, record: Row, kind: str) -> None:
-        """A record of a group that is there: of the life before, or of another one."""
+        """Return whether a record is the first of an existing group or of a new group with the same name."""
         if self._ended_us is not None and (self._kind == kind or self._ended_us != record["record_us"]):
             self._course.ended()
             self._generation = None
@@ -196,7 +202,7 @@ class _Group:
             and self._generation is not None
         ):
             row["cause"] = MIGRATED
-            self._course.settled = None  # the one names topics, the other their ids
+            self._course.settled = None  # one type of record has topic names, the other topic ids
         self._kind, self._generation = kind, record["generation"]
         told = {"group_kind": kind, "n_members": n_members, "protocol": record.get("protocol")}
         told |= {name: record[name] for name in ("generation", "record_us", "log_offset")}
@@ -218,7 +224,7 @@ def _standing(record: Row, members: list[Row], assignments: list[Row]) -> Standi
 
 
 def _name(row: Row) -> str:
-    """Who a member is: its instance id if it is static, else its member id."""
+    """Return the instance id of a static member, else the member id."""
     return str(row["group_instance_id"] or row["member_id"])
 
 

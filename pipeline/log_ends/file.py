@@ -1,9 +1,9 @@
-"""Log ends from a file: what somebody measured elsewhere.
+"""Read log ends from a file with external measurements.
 
-CSV with a header, or JSON: an array of objects. Both have `topic`, `partition` and `log_end_offset`, and may have
-`log_start_offset` and `at`, the time of the measurement (ISO 8601, UTC unless it says otherwise, or milliseconds
-since 1970). Several measurements of a partition give its lag a history. The lines `topic:partition:offset` that
-Kafka's own kafka-get-offsets.sh prints are taken as they are.
+The file is CSV with a header, or JSON: an array of objects. Both have `topic`, `partition` and `log_end_offset`,
+and optionally `log_start_offset` and `at`, the time of the measurement (ISO 8601, UTC without an offset, or
+milliseconds since 1970). Several measurements of a partition give its lag a history. The lines
+`topic:partition:offset` of Kafka's kafka-get-offsets.sh are accepted as well.
 """
 
 import csv
@@ -23,8 +23,11 @@ MAX_OFFSET: Final = 2**63 - 1
 
 
 def ends_in_file(path: str, now_ms: int) -> list[LogEnd]:
-    """All measurements in a file; `now_ms` is the time of those that name none. Raises BadInput, which names the
-    file and the entry."""
+    """Return all measurements in a file. `now_ms` is the time of entries without one.
+
+    Raises:
+        BadInput: the file is malformed; the text names the file and the entry.
+    """
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             text = file.read()
@@ -39,7 +42,7 @@ def ends_in_file(path: str, now_ms: int) -> list[LogEnd]:
 
 
 def _entries(path: str, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every entry, with how to name its place."""
+    """Yield every entry with a description of its position."""
     first, _, _ = text.lstrip().partition("\n")
     if first.startswith(("[", "{")):
         yield from _json_entries(path, text)

@@ -1,4 +1,4 @@
-"""The report as HTML."""
+"""The report as an HTML page."""
 
 import os
 import tempfile
@@ -38,9 +38,10 @@ MAX_FINDINGS: Final = 30
 def write_report(
     spark: SparkSession, warehouse: Warehouse, out: str, selection: Selection = EVERYTHING
 ) -> Gathered:
-    """Writes the report on a built warehouse to the file `out`, which is replaced at once or not at all.
+    """Write the report on a built warehouse to the file `out` atomically. Return its content.
 
-    Out: what it shows. Raises BadInput when there is nothing to report on or `out` cannot be written.
+    Raises:
+        BadInput: there is nothing to report, or `out` cannot be written.
     """
     check_out(out)
     with reading(warehouse):
@@ -60,7 +61,11 @@ def write_report(
 
 
 def check_out(out: str) -> None:
-    """Raises BadInput when no file could be written there."""
+    """Check that `out` can be written.
+
+    Raises:
+        BadInput: it cannot.
+    """
     directory = os.path.dirname(os.path.abspath(out))
     if not os.path.isdir(directory):
         raise BadInput(f"{out}: there is no directory {directory}")
@@ -71,7 +76,7 @@ def check_out(out: str) -> None:
 
 
 def render(gathered: Gathered) -> str:
-    """The HTML. Everything from the log is escaped; nothing refers to anything outside the file."""
+    """Return the HTML. It escapes all text from the log and has no external references."""
     environment = Environment(
         loader=PackageLoader(__package__, ""),
         autoescape=True,
@@ -119,7 +124,7 @@ def render(gathered: Gathered) -> str:
 
 
 def _worst_first(groups: list[GroupDetails], findings: list[Finding]) -> list[GroupDetails]:
-    """In the order of their findings; groups without any as they were gathered."""
+    """Order the groups by their findings, the worst first; groups without findings keep their order."""
     ranks: dict[str, int] = {}
     for rank, finding in enumerate(findings):
         ranks.setdefault(finding.group, rank)
@@ -129,7 +134,7 @@ def _worst_first(groups: list[GroupDetails], findings: list[Finding]) -> list[Gr
 def _group(
     place: int, gathered: Gathered, details: GroupDetails, findings: list[Finding], ledger: dict[int, str]
 ) -> dict[str, Any]:
-    """What the template needs of one group. The plots escape what they show by themselves."""
+    """Return the template's values for one group. The plots escape their own text."""
     return {
         "place": place,
         "details": details,
@@ -145,7 +150,7 @@ def _group(
 
 
 def _rest(gathered: Gathered) -> dict[str, int]:
-    """The sums over the groups that are not shown."""
+    """Return the sums over the groups without details."""
     names = ("commits", "advance", "lag", "n_rebalances", "n_anomalies")
     rest = {
         name: gathered.totals[name] - sum(details.summary[name] or 0 for details in gathered.groups)

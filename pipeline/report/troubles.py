@@ -1,5 +1,6 @@
-"""What is wrong, a row for each kind and group, with what it takes to say it in a sentence: since when, how
-much, whose clients. Small, whatever the size of the tables."""
+"""Summarise the problems of groups, a row for each kind and group, with start, amount and clients. The size is
+bounded, whatever the size of the tables.
+"""
 
 from functools import reduce
 from typing import Final
@@ -22,13 +23,19 @@ ABANDONED: Final = "abandoned_group"
 def troubles(
     anomalies: DataFrame, summaries: DataFrame, rebalance_causes: DataFrame, members: DataFrame
 ) -> DataFrame:
-    """At most MOST rows of each kind, those with the greatest amounts. `n`: anomalies of the kind; `amount` and
-    `most`: their amounts together, and the largest, which `detail`, `topic`, `partition`, `member`,
-    `previous_offset` are of; `ts` and `until_ts`: from the first to the last; `clients`: of restless groups those
-    that came and went most, of an abandoned one the last, as `name` and `n`, of `n_clients` under `n_ids` member
-    ids.
+    """Return at most MOST rows of each kind, the ones with the greatest amounts.
 
-    In: gold `anomalies` and `rebalance_causes`, the summaries of groups, gold `rebalance_stats` for the member ids.
+    Columns: `n`: the number of anomalies of the kind; `amount`: their total; `most`: the largest of them, and
+    `detail`, `topic`, `partition`, `member` and `previous_offset` belong to it; `ts` and `until_ts`: the times of
+    the first and the last; `clients`: the clients that joined and left a restless group most often, or the last
+    clients of an abandoned group, as `name` and `n`; `n_clients` and `n_ids`: the numbers of clients and of their
+    member ids.
+
+    Args:
+        anomalies: gold `anomalies`.
+        summaries: the summaries of groups.
+        rebalance_causes: gold `rebalance_causes`.
+        members: gold `rebalance_stats`, for the member ids.
     """
     of_largest = (
         "detail",
@@ -88,7 +95,7 @@ def _idle(rebalance_causes: DataFrame) -> DataFrame:
 
 
 def _clients(found: DataFrame, rebalance_causes: DataFrame, members: DataFrame) -> DataFrame:
-    """Of restless groups, in the time in which they were."""
+    """Return the clients of restless groups in the periods of their anomalies."""
     when = found.where(sf.col("kind").isin(ABANDONED, *RESTLESS)).select("kind", *GROUP, "ts", "until_ts")
     within = sf.col("record_ts").between(sf.col("ts"), sf.col("until_ts"))
     moved = rebalance_causes.where(sf.col("cause") != SECOND_STEP)
@@ -121,7 +128,7 @@ def _clients(found: DataFrame, rebalance_causes: DataFrame, members: DataFrame) 
 
 
 def assignors(rebalance_causes: DataFrame) -> DataFrame:
-    """What each assignor moved, by the number of rebalances that can be judged. In: gold `rebalance_causes`."""
+    """Return the moves by assignor, ordered by the number of rebalances with known moves."""
     named = sf.when(sf.col("group_kind") == CONSUMER, "of the coordinator").otherwise(sf.col("protocol"))
     return (
         rebalance_causes.where(sf.col("moved").isNotNull() & (sf.col("n_members") > 0))

@@ -1,4 +1,4 @@
-"""The verdict: what is wrong, the worst first, each in a sentence with its cause, since when, and what it costs."""
+"""The verdict: the problems, the worst first, each in a sentence with its cause, its start and its cost."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -11,22 +11,22 @@ from pipeline.report.words import count, cut, duration, listed, moment, number, 
 Row = dict[str, Any]
 _NAME: Final = 60
 MOST_REGULAR: Final = 2
-"""Clients of a group that leave regularly, before they are called a storm."""
+"""The most regularly leaving clients of a group that are not reported as a rebalance storm."""
 
 
 class Severity(IntEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     NOTE = 1
-    """Worth a look when there is time."""
+    """Not urgent."""
     WARNING = 2
-    """Work is done late, or twice."""
+    """Records are processed late or twice."""
     CRITICAL = 3
-    """Messages are not read, or are gone."""
+    """Records are not processed, or are lost."""
 
 
 class Finding(NamedTuple):
-    """One sentence or two about one group. `weight` ranks those of a severity."""
+    """One or two sentences about one group. `weight` ranks findings of the same severity."""
 
     severity: Severity
     kind: str
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What sentences compare with: when it is, all lag together, and how long the period is."""
+    """The reference values of sentences: the present time, the total lag, and the length of the period."""
 
     now: datetime
     lag: int | None
@@ -44,15 +44,16 @@ class Context(NamedTuple):
 
 
 def verdict(troubles: list[Row], context: Context) -> list[Finding]:
-    """The findings, the worst first. In: rows of `troubles`."""
+    """Return the findings for rows of `troubles`, the worst first."""
     known = [row for row in troubles if row["kind"] in _TELLERS]
     told = [_TELLERS[row["kind"]](row, context) for row in known if not _is_said(row, known)]
     return sorted(told, key=lambda each: (-each.severity, -each.weight, each.group, each.kind))
 
 
 def _is_said(row: Row, others: list[Row]) -> bool:
-    """Whether another finding of the group names the cause of this one. A few clients that leave at a regular
-    distance are the cause of their group's storm; where all of many do, the storm is the better word."""
+    """Return whether another finding of the group contains the cause of this one. A few clients that leave
+    regularly cause their group's storm; if all of many clients do, the storm describes it better.
+    """
     of_group = {other["kind"]: other for other in others if other["group"] == row["group"]}
     regular, restless = of_group.get("regular_leaving"), row if row["kind"] in RESTLESS else None
     storm = next((of_group[kind] for kind in RESTLESS if kind in of_group), None)
@@ -202,4 +203,4 @@ _TELLERS: Final[dict[str, Callable[[Row, Context], Finding]]] = {
     IDLE: _idle,
 }
 KINDS: Final = frozenset(_TELLERS)
-"""Every kind of trouble that has a sentence."""
+"""All kinds of problems that have a sentence."""

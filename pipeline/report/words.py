@@ -1,4 +1,4 @@
-"""Numbers, times and names as a reader likes them."""
+"""Format numbers, times and names for readers."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -12,14 +12,14 @@ _BIDI: Final = frozenset(
 
 
 def number(value: float | None) -> str:
-    """1,234,567; a dash for what is not known."""
+    """Format as 1,234,567; a dash for an unknown value."""
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 100 else f"{value:,.2f}"
 
 
 def short(value: float) -> str:
-    """1.2M: for axes."""
+    """Format as 1.2M, for axes."""
     for size, letter in _SHORT:
         if abs(value) >= size:
             return f"{value / size:.3g}{letter}"
@@ -27,7 +27,7 @@ def short(value: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """A percentage; none at all and all of it are said as such."""
+    """Format a percentage. Zero and the whole have their own words."""
     if not whole:
         return "0 %"
     percent = 100 * part / whole
@@ -37,14 +37,14 @@ def share(part: float, whole: float) -> str:
 
 
 def count(n: int, noun: str, plural: str | None = None) -> str:
-    """3 rebalances, 1 rebalance, no rebalances."""
+    """Format as 3 rebalances, 1 rebalance, no rebalances."""
     if n == 1:
         return f"1 {noun}"
     return f"{number(n) if n else 'no'} {plural or noun + 's'}"
 
 
 def duration(seconds: float | None) -> str:
-    """The two largest units: 3 min 20 s, 2 d 4 h; 250 ms."""
+    """Format the two largest units: 3 min 20 s, 2 d 4 h; 250 ms."""
     if seconds is None:
         return UNKNOWN
     if seconds < 0:
@@ -67,18 +67,17 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(time: datetime | None) -> str:
-    """2026-03-01 12:00:05, in UTC."""
+    """Format as 2026-03-01 12:00:05, in UTC."""
     return UNKNOWN if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def length(start: datetime, end: datetime) -> str:
-    """How long a period lasted."""
+    """Format the length of a period."""
     return duration((end - start) / timedelta(seconds=1)) if end > start else "a single moment"
 
 
 def shown(text: str | None) -> str:
-    """A name from the log as it may be shown: what cannot be seen, or would turn the text around, is spelled
-    out."""
+    """Escape the invisible and text-reversing characters of a name from the log."""
     if text is None:
         return UNKNOWN
     if not text:
@@ -90,7 +89,7 @@ def shown(text: str | None) -> str:
 
 
 def cut(text: str | None, length: int) -> str:
-    """`shown`, with a part before its end left out where it is longer than `length`."""
+    """Apply `shown`, and omit a part before the end of a text longer than `length`."""
     whole = shown(text)
     if len(whole) <= length:
         return whole
@@ -99,12 +98,12 @@ def cut(text: str | None, length: int) -> str:
 
 
 def listed(names: list[str], limit: int = 3) -> str:
-    """a, b and c; a, b, c and 4 more."""
+    """Format as a, b and c; a, b, c and 4 more."""
     if len(names) > limit:
         return f"{', '.join(names[:limit])} and {number(len(names) - limit)} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def forward(offsets: float | None) -> str:
-    """How far a group got; one that ended behind where it began is told as such."""
+    """Format a group's progress. A negative one is described as a rewind."""
     return number(offsets) if offsets is None or offsets >= 0 else f"went back by {number(-offsets)}"

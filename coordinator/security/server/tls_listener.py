@@ -45,10 +45,14 @@ class _LoadedStores(NamedTuple):
 
 
 class ListenerTls:
-    """The TLS contexts of one listener, made of its stores."""
+    """The TLS contexts of one listener, built from its stores."""
 
     def __init__(self, settings: ListenerSettings, files: Files) -> None:
-        """Reads the stores. Raises KeyStoreError."""
+        """Load the stores.
+
+        Raises:
+            KeyStoreError: a store is unusable.
+        """
         assert settings.tls is not None
         self._listener = settings.name
         self._settings = settings.tls
@@ -63,17 +67,16 @@ class ListenerTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """For the next handshake."""
+        """Return the context for the next handshake."""
         return self._loaded.context
 
     @property
     def client_context(self) -> ssl.SSLContext | None:
-        """For the next handshake with another broker; None where this is not the listener between brokers."""
+        """Return the context for the next handshake with another broker; None for other listeners."""
         return self._loaded.client
 
     async def reload(self) -> None:
-        """Reads the stores again, for new connections; a line says what became of that. Where they cannot be used,
-        everything is as before."""
+        """Reload the stores for new connections and log the result. Unusable stores change nothing."""
         try:
             subject = await asyncio.to_thread(self._reload_stores)
         except (KeyStoreError, OSError) as error:
@@ -89,7 +92,11 @@ class ListenerTls:
             )
 
     def _reload_stores(self) -> str:
-        """Out: the subject of the certificate. Raises KeyStoreError."""
+        """Reload the stores and return the subject of the certificate.
+
+        Raises:
+            KeyStoreError: a store is unusable.
+        """
         loaded = self._load_stores()
         _check_certificate_change(self._settings, self._loaded.store, loaded.store)
         self._loaded = loaded
@@ -130,7 +137,11 @@ def _describe_weak(certificates: Sequence[x509.Certificate]) -> Iterator[str]:
 
 
 def _check_certificate_change(settings: TlsSettings, old: KeyStore, new: KeyStore) -> None:
-    """Raises KeyStoreError where clients that know the old certificate would not know the new one."""
+    """Check that clients that trust the old certificate accept the new one.
+
+    Raises:
+        KeyStoreError: the subject or an alternative name changed.
+    """
     before, after = old.chain[0], new.chain[0]
     if not settings.ssl_allow_dn_changes and _find_subject(before) != _find_subject(after):
         raise KeyStoreError(
@@ -165,16 +176,16 @@ class CertificateAuthentication:
         self._mapping = PrincipalMapping(settings.tls.ssl_principal_mapping_rules)
 
     def create_connection(self, endpoint: Endpoint, peername: object) -> Connection:
-        """Makes the connection of a socket that was accepted."""
+        """Create the connection of an accepted socket."""
         return TlsConnection(endpoint, peername, self._mapping)
 
     def create_protocol(self, connection: Connection) -> asyncio.BaseProtocol:
-        """The connection itself: it hears of its transport once the handshake is done."""
+        """Return the connection itself: asyncio calls it once the handshake is complete."""
         return connection
 
 
 class TlsConnection(SecuredConnection):
-    """A connection whose client is known by its certificate. It begins when the handshake is done."""
+    """A connection with a client identified by its certificate. It starts after the handshake."""
 
     __slots__ = ("_mapping",)
 
@@ -183,7 +194,7 @@ class TlsConnection(SecuredConnection):
         self._mapping = mapping
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The handshake is done. A client of which the rules make nobody is sent away."""
+        """Set the principal after the handshake. Close the connection if no mapping rule matches."""
         ssl_object: ssl.SSLObject = transport.get_extra_info("ssl_object")
         try:
             self.set_principal(map_certificate(ssl_object.getpeercert(binary_form=True), self._mapping))
@@ -198,6 +209,14 @@ class TlsConnection(SecuredConnection):
 
 
 def map_certificate(certificate: bytes | None, mapping: PrincipalMapping) -> Principal:
-    """Who a client is. In: the DER encoding of its certificate, None where it gave none. Raises NoMatchingRule, and
-    InvalidDer for a certificate that cannot be read."""
+    """Return the principal of a client.
+
+    Args:
+        certificate: the DER-encoded certificate; None if the client sent none.
+        mapping: the mapping rules.
+
+    Raises:
+        NoMatchingRule: no rule matches.
+        InvalidDer: the certificate is malformed.
+    """
     return Principal(USER, mapping.map_subject(parse_subject(certificate))) if certificate else ANONYMOUS

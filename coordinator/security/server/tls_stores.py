@@ -46,22 +46,26 @@ _LINE_LENGTH: Final = 64
 
 
 class KeyStoreError(Exception):
-    """The text names the property and says what to do, in one line and without a secret."""
+    """The store is unusable. The text names the property and the remedy in one line, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyStore:
-    """The key of a server, and its certificate with those above it."""
+    """The private key of a server and its certificate chain."""
 
     key: PrivateKeyTypes
     chain: Sequence[x509.Certificate]
-    """The server's own first."""
+    """The server's certificate comes first."""
     name: str
-    """The property that it is from, and the file."""
+    """The property and, if any, the file that the key comes from."""
 
 
 def read_key_store(settings: TlsSettings, files: Files) -> KeyStore:
-    """What a listener shows to its clients. Raises KeyStoreError."""
+    """Load the key store of a listener.
+
+    Raises:
+        KeyStoreError: the key store is unusable.
+    """
     if settings.ssl_keystore_key:
         return _parse_pem_key_store(
             settings,
@@ -89,7 +93,11 @@ def read_key_store(settings: TlsSettings, files: Files) -> KeyStore:
 
 
 def read_truststore(settings: TlsSettings, files: Files) -> Sequence[x509.Certificate]:
-    """The certificates of those who may sign that of a client; none where nothing is set. Raises KeyStoreError."""
+    """Load the certificates of trusted issuers; empty without a truststore.
+
+    Raises:
+        KeyStoreError: the truststore is unusable.
+    """
     if settings.ssl_truststore_certificates:
         return parse_pem_certificates(
             settings.ssl_truststore_certificates.encode(), "ssl.truststore.certificates"
@@ -112,10 +120,13 @@ def read_truststore(settings: TlsSettings, files: Files) -> Sequence[x509.Certif
 
 
 def check_key_store(store: KeyStore) -> KeyStore:
-    """Return the key store if its first certificate belongs to the key and can be presented; else raise
-    KeyStoreError."""
+    """Check that the first certificate matches the key and can be presented. Return the key store.
+
+    Raises:
+        KeyStoreError: the certificate is unusable.
+    """
     if store.chain[0].public_key_algorithm_oid == PublicKeyAlgorithmOID.RSASSA_PSS:
-        # The key was read as one of RSA, which it is, and OpenSSL wants both to say the same.
+        # The key was parsed as RSA, which it is, and OpenSSL requires the same type in the certificate.
         raise KeyStoreError(
             f"{store.name}: the key is for RSASSA-PSS alone, which is not served here; RSA, EC and Ed25519 are"
         )
@@ -138,7 +149,7 @@ def _encode_public_key(key: object) -> bytes:
 
 
 def _order_chain(own: x509.Certificate, others: Sequence[x509.Certificate]) -> list[x509.Certificate]:
-    """The certificates from the own one up: a PKCS12 has them in any order."""
+    """Order the chain from the own certificate up. A PKCS12 file may have any order."""
     chain, left = [own], list(others)
     while chain[-1].issuer != chain[-1].subject:
         above = next((each for each in left if each.subject == chain[-1].issuer), None)
@@ -150,7 +161,7 @@ def _order_chain(own: x509.Certificate, others: Sequence[x509.Certificate]) -> l
 
 
 def _read_store(files: Files, store: str, path: str, type_: str) -> bytes:
-    """The bytes of a store that may have this type."""
+    """Read the bytes of a store that may have this type."""
     try:
         data = files.read(path)
     except OSError as error:
@@ -183,7 +194,11 @@ def _parse_pem_key_store(settings: TlsSettings, key: bytes, chain: bytes, names:
 
 
 def parse_pem_certificates(data: bytes, name: str) -> list[x509.Certificate]:
-    """All of them, in their order. In: the property, with the file where there is one. Raises KeyStoreError."""
+    """Parse all certificates in order. `name` is the property, with the file if there is one.
+
+    Raises:
+        KeyStoreError: a certificate is malformed.
+    """
     try:
         found = [
             x509.load_pem_x509_certificate(block)
@@ -198,8 +213,12 @@ def parse_pem_certificates(data: bytes, name: str) -> list[x509.Certificate]:
 
 
 def parse_pem_key(data: bytes, password: str, name: str) -> PrivateKeyTypes:
-    """The private key. In: the property, with the file where there is one; "" for a key without a password.
-    Raises KeyStoreError."""
+    """Parse the private key. `name` is the property, with the file if there is one; `password` is "" for an
+    unencrypted key.
+
+    Raises:
+        KeyStoreError: the key is malformed or the password is wrong.
+    """
     block = next((block for label, block in _parse_blocks(data) if label.endswith(b"PRIVATE KEY")), None)
     if block is None:
         raise KeyStoreError(f"{name}: there is no key (-----BEGIN PRIVATE KEY-----)")
@@ -211,17 +230,17 @@ def parse_pem_key(data: bytes, password: str, name: str) -> PrivateKeyTypes:
     try:
         return load_pem_private_key(block, password.encode() or None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        # What the library says may be about bytes of the key.
+        # The library's message may contain bytes of the key.
         why = "ssl.key.password is wrong, or the key is damaged" if is_encrypted else "the key cannot be read"
         raise KeyStoreError(f"{name}: {why}") from None
 
 
 def _parse_blocks(data: bytes) -> list[tuple[bytes, bytes]]:
-    """The label of each block, and the block in lines."""
+    """Yield the label and the lines of each block."""
     found: list[tuple[bytes, bytes]] = []
     for match in _BLOCK.finditer(data):
         label, body = match.groups()
-        if _HEADER_SIGN not in body:  # headers, of OpenSSL's older form, have lines of their own
+        if _HEADER_SIGN not in body:  # headers of OpenSSL's legacy format are on separate lines
             text = b"".join(body.split())
             body = b"\n%b\n" % b"\n".join(
                 text[at : at + _LINE_LENGTH] for at in range(0, len(text), _LINE_LENGTH)
@@ -232,19 +251,23 @@ def _parse_blocks(data: bytes) -> list[tuple[bytes, bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class JavaKey:
-    """The first key of a store, decrypted, and its certificates, its own first."""
+    """The first key of a store, decrypted, and its certificate chain, the own one first."""
 
     key: PrivateKeyTypes
     chain: Sequence[x509.Certificate]
 
 
 def parse_java_key(data: bytes, password: str, key_password: str, path: str) -> JavaKey:
-    """Return the first key of a store. `key_password` is "" where it is that of the store. Raises KeyStoreError."""
+    """Return the first key of a store. `key_password` is "" if it equals the store's.
+
+    Raises:
+        KeyStoreError: the store is unusable.
+    """
     store, name = _load_java_store(data, password, "ssl.keystore", path), f"ssl.keystore.location: {path}"
     entry = next(iter(store.private_keys.values()), None)
     if entry is None:
         raise KeyStoreError(f"{name}: it has no key, only certificates")
-    import jks  # it is there: the store was read
+    import jks  # installed, since the store was read
 
     try:
         entry.decrypt(key_password or password)
@@ -252,14 +275,18 @@ def parse_java_key(data: bytes, password: str, key_password: str, path: str) -> 
     except jks.DecryptionFailureException:
         raise KeyStoreError(f"ssl.key.password: it is wrong for the key in {path}") from None
     except (jks.KeystoreException, ValueError, TypeError, UnsupportedAlgorithm):
-        # The message of the library may show bytes of the key.
+        # The library's message may contain bytes of the key.
         raise KeyStoreError(f"{name}: the key cannot be read") from None
     return JavaKey(key, [_parse_der_certificate(each, name) for _, each in entry.cert_chain])
 
 
 def parse_java_certificates(data: bytes, password: str, path: str) -> list[x509.Certificate]:
-    """Return the certificates that a store trusts; like Java, also the own one of each key. An empty password skips
-    the check of integrity. Raises KeyStoreError."""
+    """Return the trusted certificates of a store and, as in Java, the first certificate of each key. An empty
+    password skips the integrity check.
+
+    Raises:
+        KeyStoreError: the store is unusable.
+    """
     store, name = _load_java_store(data, password, "ssl.truststore", path), f"ssl.truststore.location: {path}"
     found = [entry.cert for entry in store.certs.values()]
     found += [entry.cert_chain[0][1] for entry in store.private_keys.values() if entry.cert_chain]
@@ -290,7 +317,7 @@ def _parse_der_certificate(data: bytes, name: str) -> x509.Certificate:
 
 
 def format_convert_command(path: str, form: str) -> str:
-    """Return the command that makes a PKCS12 of a store that has the format JKS or JCEKS."""
+    """Return the command that converts a JKS or JCEKS store to PKCS12."""
     target = quote(f"{path.removesuffix(f'.{form.lower()}')}.p12")
     return (
         f"keytool -importkeystore -srckeystore {quote(path)} -srcstoretype {form} "
