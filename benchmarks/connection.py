@@ -1,4 +1,4 @@
-"""A raw Kafka connection for setting things up: one request at a time, decoded answers."""
+"""A raw Kafka connection for set-up: one request at a time, with decoded responses."""
 
 import asyncio
 from struct import Struct
@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 def encode_frame(message: Any, version: int) -> bytes:
-    """A request as it goes on the wire, size included; the correlation id is always the same."""
+    """Encode a request with its size prefix. The correlation id is constant."""
     return bytes(
         encode_request(message_info(type(message)).api_key, version, CORRELATION_ID, "bench", message)
     )
 
 
 class Connection(asyncio.Protocol):
-    """A connection that waits for each answer."""
+    """A connection that waits for each response."""
 
     transport: asyncio.Transport
 
@@ -33,7 +33,7 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, server: Server) -> "Connection":
-        """Connect, and log in as the listener asks for."""
+        """Connect, and log in if the listener requires it."""
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(cls, server.host, server.port, ssl=server.login.tls)
         await server.login.log_in(connection)
@@ -60,14 +60,14 @@ class Connection(asyncio.Protocol):
             self._waiting.set_exception(ConnectionError(f"closed by the server: {error}"))
 
     async def exchange(self, frame: bytes) -> bytes:
-        """Send a frame, give the frame that answers it, sizes included."""
+        """Send a frame and return the response frame, both with size prefix."""
         assert self._waiting is None, "one request at a time"
         self._waiting = asyncio.get_running_loop().create_future()
         self.transport.write(frame)
         return await self._waiting
 
     async def request(self, message: Any, version: int, response: type[T]) -> T:
-        """Send a request and give the decoded answer."""
+        """Send a request and return the decoded response."""
         frame = (await self.exchange(encode_frame(message, version)))[4:]
         position = response_body_position(message_info(type(message)).api_key, version, frame)
         return decode(response, version, frame, position)

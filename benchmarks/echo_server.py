@@ -1,4 +1,4 @@
-"""The floor: a uvloop server that sends back what it gets, and does nothing else."""
+"""The lower bound: a uvloop server that only echoes its input."""
 
 import asyncio
 import signal
@@ -8,7 +8,7 @@ import uvloop
 
 
 class Echo(asyncio.Protocol):
-    """Returns every read with one write."""
+    """Echoes every read with one write."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._write = cast("asyncio.Transport", transport).write

@@ -1,4 +1,4 @@
-"""How a client of a listener shows who it is."""
+"""How a client authenticates to a listener."""
 
 import ssl
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _AUTHENTICATE_VERSION: Final = 2
 
 @dataclass(frozen=True)
 class Login:
-    """What TLS trusts, None where there is none, and by which mechanism of SASL a user logs in, "" for none."""
+    """The trusted certificates for TLS (None: no TLS), and the SASL mechanism of the user ("": no SASL)."""
 
     tls: ssl.SSLContext | None = None
     mechanism: str = ""
@@ -29,7 +29,7 @@ class Login:
     password: str = ""
 
     async def log_in(self, connection: "Connection") -> None:
-        """SASL, on a connection that is open."""
+        """Log in by SASL on an open connection."""
         if not self.mechanism:
             return
         chosen = await connection.request(
@@ -55,4 +55,4 @@ async def _show(connection: "Connection", token: bytes) -> bytes:
 
 
 ANYBODY: Final = Login()
-"""Of a listener that asks nothing."""
+"""For a listener without authentication."""

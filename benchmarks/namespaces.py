@@ -1,4 +1,4 @@
-"""How long does a whole broker of one's own take, and how much memory, beside a daemon of one's own?"""
+"""How much time and memory does a namespace take, compared with a separate daemon?"""
 
 import asyncio
 import json
@@ -23,13 +23,13 @@ NEW: Final = json.dumps({"topics": {"orders": 6}})
 
 
 class _Client:
-    """One connection to the HTTP API."""
+    """A connection to the HTTP API."""
 
     def __init__(self, server: Server) -> None:
         self._connection = HTTPConnection(server.host, server.http_port)
 
     def ask(self, method: str, path: str, body: str | None = None) -> tuple[Any, float]:
-        """The answer, and after how many milliseconds it was there."""
+        """Send a request. Return the response and the elapsed milliseconds."""
         began = perf_counter()
         self._connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
         response = self._connection.getresponse()
@@ -39,7 +39,7 @@ class _Client:
         return json.loads(text) if text else None, milliseconds
 
     def make(self) -> tuple[str, float]:
-        """A namespace's name, and what it took."""
+        """Create a namespace. Return its name and the elapsed milliseconds."""
         answer, milliseconds = self.ask("POST", PATH, NEW)
         return answer["name"], milliseconds
 
@@ -49,8 +49,9 @@ class _Client:
 
 @dataclass
 class _Taken:
-    """Milliseconds of each that was made and removed; CPU milliseconds of both, KiB, and the milliseconds of a
-    daemon's start by round."""
+    """Milliseconds of each creation and removal, CPU milliseconds of both, KiB, and the milliseconds of a daemon's
+    start by round.
+    """
 
     made: list[float] = field(default_factory=list)
     removed: list[float] = field(default_factory=list)
@@ -63,7 +64,7 @@ def _measure(number: int, rounds: int) -> _Taken:
     taken = _Taken()
     for _ in range(rounds):
         taken.starts.append(start_once().wall_seconds * 1000)
-        # A daemon that has grown gives its memory to the next namespaces: each round has a new one.
+        # A daemon reuses freed memory for later namespaces, so each round starts a new one.
         with groupd() as server:
             client = _Client(server)
             for _ in range(20):
@@ -82,7 +83,7 @@ def _measure(number: int, rounds: int) -> _Taken:
 
 
 async def measure(number: int = NAMESPACES, rounds: int = ROUNDS) -> Report:
-    """Make namespaces one after the other, and remove them."""
+    """Create namespaces one after the other, and remove them."""
     taken = await asyncio.to_thread(_measure, number, rounds)
     report = Report(
         "A namespace",

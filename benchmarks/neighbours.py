@@ -1,21 +1,21 @@
-"""What else the machine does while something is measured."""
+"""The load of other processes and machines during a measurement."""
 
 import os
 from pathlib import Path
 from typing import Final
 
 STOLEN: Final = 0.05
-"""Of the processors' time, from which on times say nothing of what was measured."""
+"""The share of stolen processor time above which absolute times are not valid."""
 _STAT: Final = Path("/proc/stat")
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _IDLE_AT: Final = (3, 4)
 _STOLEN_AT: Final = 7
 _COUNTED: Final = 8
-"""Of the kinds of time in its first line; those after these are parts of others."""
+"""The number of kinds of time to add; the later ones are included in others."""
 
 
 class Neighbours:
-    """From now on: other processes, and other machines on the same processors."""
+    """Measures other processes, and other machines on the same processors, from its creation on."""
 
     def __init__(self) -> None:
         self._load_before = os.getloadavg()[0]
@@ -23,23 +23,23 @@ class Neighbours:
 
     @property
     def stolen(self) -> float:
-        """Of the processors' time, the share that other machines had."""
+        """Return the share of processor time that other machines used."""
         spent = [after - before for before, after in zip(self._before, _ticks(), strict=True)]
         return spent[_STOLEN_AT] / max(1, sum(spent))
 
     def others(self, own_cpu_seconds: float) -> float:
-        """The share of the processors' time that others had: all time in use, without `own_cpu_seconds`."""
+        """Return the share of processor time that other processes used: all busy time minus `own_cpu_seconds`."""
         spent = [after - before for before, after in zip(self._before, _ticks(), strict=True)]
         busy = sum(spent) - sum(spent[kind] for kind in _IDLE_AT)
         return max(0.0, busy - own_cpu_seconds * _TICKS_PER_S) / max(1, sum(spent))
 
     def __str__(self) -> str:
-        """What there was until now, for a reader of the figures."""
+        """Describe the load so far for readers of the figures."""
         load = f"load average {self._load_before:.1f} before the run"
         return f"{load}; {self.stolen:.0%} of the processors' time was stolen"
 
 
 def _ticks() -> list[int]:
-    """The processors' time by kind."""
+    """Return the processors' time by kind."""
     first, _, _ = _STAT.read_text().partition("\n")
     return [int(number) for number in first.split()[1 : 1 + _COUNTED]]

@@ -1,4 +1,4 @@
-"""A made-up `__consumer_offsets` to measure readers of it: many groups that commit, few that rebalance."""
+"""A synthetic `__consumer_offsets` for benchmarks of its readers: many groups commit, few rebalance."""
 
 import os
 import random
@@ -32,7 +32,7 @@ _VALUE_VERSION: Final = 3
 
 
 class Written:
-    """What there is of one log."""
+    """The content of one log."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -40,14 +40,14 @@ class Written:
         self.commits = 0
 
     def add(self, other: "Written") -> None:
-        """Of two logs."""
+        """Return the sum of two logs."""
         self.bytes += other.bytes
         self.records += other.records
         self.commits += other.commits
 
 
 def write_log(directory: str, commits: int, seed: int = 1) -> Written:
-    """Writes about as many commits into the segments of a broker's directory. The same seed gives the same."""
+    """Write about `commits` commits into segments of a broker's directory. The same seed gives the same log."""
     written = Written()
     for partition in range(PARTITIONS):
         written.add(write_partition(directory, partition, commits // PARTITIONS, seed))
@@ -63,8 +63,10 @@ def write_partition(
     groups: int = GROUPS,
     beyond: tuple[str, int] | None = None,
 ) -> Written:
-    """Writes the segments of one partition. In: `beyond`, another directory and how many commits more go there, in
-    segments that may be put beside the first ones later. Out: what there is of the first ones.
+    """Write the segments of one partition and return their content.
+
+    `beyond` is another directory and a number of further commits. Its segments can be moved beside the first ones
+    later; the result does not count them.
     """
     written = Written()
     chance = random.Random(seed * 1000 + partition)

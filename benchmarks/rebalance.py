@@ -1,8 +1,8 @@
-"""How long until N members that join at once hold their assignments of one generation?
+"""How long does it take until N members that join at once hold their assignments of one generation?
 
-All connections are open; then every member sends its first JoinGroup. There is no initial delay, so the
-group completes early generations with the members that came first, and those learn by heartbeat (every
-100 ms here) that they must rejoin: the figure includes all of that.
+All connections are open before every member sends its first JoinGroup. Without an initial rebalance delay, the
+group completes early generations with the first members. These learn by heartbeat (every 100 ms here) that they
+must rejoin; the figure includes all of that.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ LIMIT_SECONDS: Final = 120
 
 
 class Storm(NamedTuple):
-    """What one group took to settle: wall and server CPU seconds, the CPU's for each member."""
+    """The measurements of one group: wall and server CPU seconds, also CPU seconds per member."""
 
     seconds: float
     cpu_seconds_a_member: float
@@ -57,7 +57,7 @@ async def _until_one_generation(members: list[Member], changed: asyncio.Event) -
 
 
 async def _storm(server: Server, group_id: str, size: int) -> Storm:
-    """`size` members that join at once, until they hold one generation."""
+    """Let `size` members join at once and wait until they share one generation."""
     members = [Member(await Connection.open(server), group_id) for _ in range(size)]
     changed = asyncio.Event()
     cpu_before, began = server.cpu_seconds(), perf_counter()
@@ -79,7 +79,7 @@ async def _storm(server: Server, group_id: str, size: int) -> Storm:
 async def measure(
     rounds: int = ROUNDS, windows: int = MOST_WINDOWS, others: Sequence[str] = (KFAKE, KAFKA)
 ) -> Report:
-    """Rounds of each size, all servers in turn, every time with a group of its own."""
+    """Measure rounds of each size with all servers in turn, each with a new group."""
     number = count()
     names = group_names()
 

@@ -1,7 +1,7 @@
-"""How long is a group without a coordinator, when that moves or is killed?
+"""How long is a group without a coordinator when the coordinator moves or is killed?
 
-Clients are wire clients that commit, and read, one after the other, and look for the coordinator anew each time
-that they are refused. What counts is the time between two commits that were acknowledged.
+Wire clients commit and fetch offsets in turn, and find the coordinator again after each error. The figure is the
+time between two acknowledged commits.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ from tests.interop.leader import make_leader
 MILLION: Final = 1_000_000
 KEYS: Final = 10_000
 SESSION_S: Final = 9
-"""What both have by default."""
+"""The default of both brokers, in seconds."""
 WIDE: Final = "wide"
 WIDTH: Final = 100
-"""Partitions of the topic that the keys are of."""
+"""The number of partitions in the keys."""
 NOT_YET: Final = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 GROUP: Final = "prober"
 PLACE: Final = partition_for(GROUP, OFFSETS_PARTITIONS)
@@ -48,7 +48,7 @@ FIGURES: Final = (MOVE, TAKEOVER, MOVE_TO_KAFKA, TAKEOVER_TO_KAFKA)
 
 
 class Pauses(NamedTuple):
-    """Seconds without a commit, of each round; and how many reads told less than was acknowledged before them."""
+    """The seconds without a commit in each round, and the number of fetches below the last acknowledged offset."""
 
     moved: list[float]
     killed: list[float]
@@ -56,7 +56,7 @@ class Pauses(NamedTuple):
 
 
 async def fill(history: History, ports: Sequence[int]) -> None:
-    """Has the partition of the prober's group hold KEYS offsets of other groups."""
+    """Fill the partition of the prober's group with KEYS offsets of other groups."""
     names = (f"group-{number}" for number in range(MILLION))
     beside = (name for name in names if partition_for(name, OFFSETS_PARTITIONS) == PLACE)
     connection = await Connection.open(Server(0, HOST, ports[await history.owner()]))
@@ -72,21 +72,21 @@ async def fill(history: History, ports: Sequence[int]) -> None:
             errors = {each.error_code for each in answer.topics[0].partitions}
             if errors == {ErrorCode.NONE}:
                 break
-            # A topic of coordinators that was just made may not be known yet to who leads it.
+            # The leader of a new coordinator topic may not be known yet.
             assert errors <= NOT_YET, errors
             await asyncio.sleep(0.1)
     connection.transport.abort()
 
 
 async def move(ports: Sequence[int], number: int) -> None:
-    """Makes a broker the leader of the prober's partition, as Kafka's tools do."""
+    """Make a broker the leader of the prober's partition, as Kafka's tools do."""
     others = [each for each in range(len(ports)) if each != number]
     node_ids = [each + 1 for each in (number, *others)]
     await asyncio.to_thread(make_leader, f"{HOST}:{ports[0]}", CONSUMER_OFFSETS, PLACE, node_ids)
 
 
 async def pauses(brokers: Brokers, moves: int, kills: int) -> Pauses:
-    """Of one cluster."""
+    """Measure the pauses of one cluster."""
     for topic, partitions in (("orders", 1), (WIDE, WIDTH)):
         await create_topic(Server(0, HOST, brokers.ports[0]), topic, partitions)
     history = History(brokers.ports, GROUP)
@@ -97,7 +97,7 @@ async def pauses(brokers: Brokers, moves: int, kills: int) -> Pauses:
     try:
         await history.until_more()
         for _ in range(moves):
-            # The first one is left out: it may not be killed everywhere, and no other one is looked at then.
+            # Skip the first broker: some clusters must not lose it, and they accept no other as its replacement.
             target = 3 - (await history.owner() or 1)
             history.longest_pause_s = 0
             await move(brokers.ports, target)
@@ -119,7 +119,7 @@ async def pauses(brokers: Brokers, moves: int, kills: int) -> Pauses:
 
 
 async def measure(moves: int = 20, kills: int = 5, *, with_kafka: bool = True) -> Report:
-    """One cluster after the other: one that only waits is not for free."""
+    """Measure one cluster after the other, because an idle cluster uses resources as well."""
     report = Report(
         "Coordinators that move and die",
         "Three daemons on three nodes of etcd, and three brokers of Kafka, on this machine, one cluster after the "

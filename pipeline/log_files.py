@@ -1,7 +1,7 @@
-"""Reading a log directory: a local path, or a URL of any file system that Arrow knows.
+"""Read a log directory from a local path, or from a URL of any file system that Arrow supports.
 
-Segments are read by Spark's Python workers, where there is no JVM and so no file system of Hadoop's. Arrow has its
-own: `file:`, `s3:`, `gs:`, `abfs:`, and `hdfs:` where Hadoop's native client is installed.
+Spark's Python workers read the segments. They have no JVM and so no Hadoop file systems. Arrow has its own:
+`file:`, `s3:`, `gs:`, `abfs:`, and `hdfs:` with Hadoop's native client.
 """
 
 import os
@@ -14,11 +14,11 @@ from pipeline.errors import BadInput
 from storage.storage_errors import format_error_reason
 
 _SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
-"""Hadoop's names for what Arrow calls otherwise."""
+"""Hadoop's schemes with another name in Arrow."""
 
 
 class Entry(NamedTuple):
-    """A name in a directory."""
+    """A directory entry."""
 
     name: str
     is_directory: bool
@@ -26,10 +26,14 @@ class Entry(NamedTuple):
 
 
 class LogFiles:
-    """One file system, read-only. Every method raises OSError, FileNotFoundError where nothing is there."""
+    """A read-only file system. Every method raises OSError, or FileNotFoundError for a missing path."""
 
     def __init__(self, location: str) -> None:
-        """In: a path or URL. Raises BadInput for a URL that Arrow does not know."""
+        """Open the file system of a path or URL.
+
+        Raises:
+            BadInput: Arrow does not support the URL.
+        """
         scheme, separator, rest = location.partition("://")
         self.location = location
         if not separator:
@@ -44,27 +48,27 @@ class LogFiles:
             ) from error
 
     def entry(self, path: str) -> Entry | None:
-        """What is at a path, None for nothing."""
+        """Return the entry at a path; None if there is none."""
         info = self._files.get_file_info(path)
         if info.type == FileType.NotFound:
             return None
         return Entry(info.base_name, info.type == FileType.Directory, info.size or 0)
 
     def entries(self, path: str) -> list[Entry]:
-        """What is in a directory, by name."""
+        """Return the entries of a directory by name."""
         found = self._files.get_file_info(FileSelector(path))
         entries = (Entry(info.base_name, info.type == FileType.Directory, info.size or 0) for info in found)
         return sorted(entries)
 
     def size(self, path: str) -> int:
-        """Of a file, now."""
+        """Return the present size of a file."""
         entry = self.entry(path)
         if entry is None:
             raise FileNotFoundError(path)
         return entry.size_bytes
 
     def open(self, path: str) -> "LogFile":
-        """A file, to be closed."""
+        """Open a file; the caller must close it."""
         return LogFile(self._files.open_input_file(path))
 
 
@@ -81,10 +85,10 @@ class LogFile:
         self._file.close()
 
     def read(self, length: int, position: int) -> bytes:
-        """`length` bytes from a position, fewer where the file ends."""
+        """Read `length` bytes at a position, fewer at the end of the file."""
         data: bytes = self._file.read_at(length, position)
         return data
 
     def size(self) -> int:
-        """In bytes, when it was opened."""
+        """The size in bytes at the time of opening."""
         return int(self._file.size())

@@ -1,10 +1,10 @@
-"""Which partitions of the offsets log can hold a group.
+"""Determine which partitions of the offsets log can hold a group.
 
-A group's records lie in the partition that the group's number names: its remainder by the count of partitions. The
-count is in no file, and of one broker among several, or of a copy of some directories, not all partitions are there
-to be counted. But the groups that a partition holds betray it: the count divides the difference between a group's
-number and the number of its partition. So it is a common divisor of all these differences, and larger than every
-partition's number. There may be several such; a partition is left out only if none of them puts the group there.
+A group's partition is its hash modulo the number of partitions. No file contains that number, and the directories
+of one broker of several, or a partial copy, are incomplete. But the groups found in a partition constrain it: the
+number of partitions divides the difference of a group's hash and its partition. So it is a common divisor of all
+these differences, and greater than every partition number. There may be several candidates. A partition is left out
+only if none of them assigns the group to it.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,8 +26,8 @@ _WANTED: Final = Wanted(frozenset((COMMIT, GROUP)), schema=pa.schema([SCHEMA.fie
 
 
 def possible_counts(seen: Collection[tuple[int, str]]) -> list[int] | None:
-    """How many partitions there may be, given some partitions and groups in them; None when it may be any number,
-    nothing when no number fits.
+    """Return the possible numbers of partitions, given some partitions and groups in them; None if any number is
+    possible, an empty result if none fits.
     """
     common = gcd(*(abs(compute_group_number(group) - number) for number, group in seen))
     if common == 0:
@@ -40,9 +40,13 @@ def possible_counts(seen: Collection[tuple[int, str]]) -> list[int] | None:
 def that_may_hold(
     files: LogFiles, partitions: Sequence[LogPartition], groups: Collection[str]
 ) -> list[LogPartition]:
-    """The partitions without those that hold none of the groups for sure. Raises OSError.
+    """Return the partitions that may hold one of the groups. If the found groups fit no number of partitions,
+    return all.
 
-    Looks at the beginning of each partition. Where groups lie in no order that Kafka knows, all may hold them.
+    Reads the beginning of each partition.
+
+    Raises:
+        OSError: a file cannot be read.
     """
     if len(partitions) < 2:
         return list(partitions)

@@ -1,4 +1,4 @@
-"""The Go program of this directory, built once where there is a Go toolchain."""
+"""The Go program of this directory, built once if a Go toolchain is installed."""
 
 import os
 from collections.abc import Mapping
@@ -11,9 +11,12 @@ SOURCES: Final = ("main.go", "go.mod", "go.sum")
 
 
 def kfake_command(topic: str, partitions: int, properties: Mapping[str, str] | None = None) -> list[str]:
-    """The command of a kfake that has a topic, listens on a free port and prints HOST:PORT. Raises CannotBuild.
+    """Return the command that runs kfake with a topic on a free port; it prints HOST:PORT. kfake ignores unknown
+    broker properties.
 
-    In: properties of a broker; it passes over those that it does not know."""
+    Raises:
+        CannotBuild: kfake cannot be built.
+    """
     go = tool("go")
     sources = [os.path.join(HERE, name) for name in SOURCES]
     target = once("kfake", sources, lambda fresh: run([go, "build", "-o", "kfake", "."], fresh))

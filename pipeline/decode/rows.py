@@ -1,14 +1,14 @@
-"""The rows of the source: one per record, of every kind, in one schema.
+"""The rows of the source: one per record of any kind, in one schema.
 
-`kind` says what a row is, and so which of the columns it uses:
+`kind` is the kind of a row and determines its columns:
 
     commit   an offset commit or its tombstone
     group    a classic group's record or its tombstone
     consumer_group  a record of a consumer group (KIP-848) or its tombstone; `key_type` says which
-    unknown  any other record: a key of another type, or one whose bytes make no sense; nothing is dropped
-    finding  no record but something that was found in the log; `log_offset` is the first offset concerned
+    unknown  any other record: another key type, or a malformed one; no record is dropped
+    finding  not a record but a finding in the log; `log_offset` is the first affected offset
 
-Times are microseconds since 1970, NULL where Kafka has -1 or where no calendar reaches (after the year 9999).
+Times are microseconds since 1970; NULL for Kafka's -1 and for times after the year 9999.
 """
 
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ CONSUMER: Final = pa.struct(
         ("partitions", _list(HELD)),
     ]
 )
-"""What the records of a consumer group say, each a part of it: one column, as a commit has none of it."""
+"""The fields of consumer group records. Together they are one column, which commits leave NULL."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -122,7 +122,7 @@ Row = dict[str, Any]
 
 
 class Finding(NamedTuple):
-    """Something in the log that a reader of the tables should know."""
+    """A problem in the log that readers of the tables should know."""
 
     log_partition: int
     kind: str
@@ -134,7 +134,7 @@ class Finding(NamedTuple):
     detail: str
 
     def row(self) -> Row:
-        """As a row of the source."""
+        """Return the finding as a row of the source."""
         return {
             "kind": FINDING,
             "log_partition": self.log_partition,
@@ -148,13 +148,13 @@ class Finding(NamedTuple):
 
 
 def time_us(time_ms: int) -> int | None:
-    """Milliseconds of Kafka's to microseconds, None for none."""
+    """Convert Kafka's milliseconds to microseconds; None for no time."""
     return time_ms * 1000 if 0 <= time_ms <= MAX_TIME_MS else None
 
 
 def record_batch(rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
-    """Rows as Arrow. In: dictionaries by column, of the columns that are not NULL; times as microseconds; the
-    columns to make of them.
+    """Convert rows to Arrow. Rows are dictionaries of the non-NULL columns, with times in microseconds; `schema`
+    selects the columns.
     """
     present = {name for row in rows for name in row}
     arrays = [
@@ -167,7 +167,7 @@ def record_batch(rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> pa.RecordBa
 
 
 def record_batches(rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> list[pa.RecordBatch]:
-    """Rows as Arrow, commits and other records in batches of their own."""
+    """Convert rows to Arrow, with commits and other records in separate batches."""
     commits = [row for row in rows if row["kind"] == COMMIT]
     others = [row for row in rows if row["kind"] != COMMIT]
     return [record_batch(some, schema) for some in (commits, others) if some]

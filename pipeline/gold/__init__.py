@@ -1,6 +1,6 @@
-"""Gold tables: what silver means. Each is a pure function from DataFrames to a DataFrame, one to a file.
+"""Gold tables, derived from silver. Each module defines one table as a pure function from DataFrames to a
+DataFrame.
 
-A group's records all lie in one partition of the offsets log, so its history has a total order: that of
-(log_partition, log_offset). Every question of before and after is asked of this order. Clocks only measure how
-long something took.
+All records of a group are in one partition of the offsets log, so its history has a total order: (log_partition,
+log_offset). Comparisons of before and after use this order. Timestamps only measure durations.
 """

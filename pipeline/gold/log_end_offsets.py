@@ -1,4 +1,4 @@
-"""Where the logs of the consumed topics ended, as far as somebody measured it."""
+"""The measured log ends of the consumed topics."""
 
 from typing import Final
 

@@ -1,11 +1,10 @@
-"""The course of every group in steps of equal length, for plots: what it consumed, and its lag.
+"""The consumption and the lag of every group in steps of equal length, for plots.
 
-Lag changes with every commit and with every message, but a table of all groups at all times would be larger
-than the log. So only changes are kept: for each group, partition and step in which either side moved, by how
-much the lag differs from before. They add up over partitions, and from the first step to the last.
+Lag changes with every commit and every record, but a table of all groups at all times would be larger than the log.
+Therefore the table contains only changes: for each group, partition and step with an advance of either side, the
+difference of the lag. The differences add up over partitions and steps.
 
-The step grows with the period. What is kept from one build to the next is kept by the *grain*, a length of which
-this step and all longer ones are multiples.
+The step grows with the period. Builds keep data by the *grain*; this step and all longer ones are its multiples.
 """
 
 from math import gcd
@@ -50,12 +49,12 @@ _SIDES: Final = ([*PARTITION_OF_GROUP, "step_ts", "position"], [*PARTITION_OF_GR
 
 
 def step_length_s(period_s: float) -> int:
-    """The shortest round step of which at most MAX_STEPS make up the period."""
+    """Return the shortest round step that divides the period into at most MAX_STEPS."""
     return next((step for step in STEPS_S if step * MAX_STEPS >= period_s), STEPS_S[-1])
 
 
 def grain_s(step_s: int) -> int:
-    """The longest time of which a step, one of STEPS_S, and all longer ones are multiples."""
+    """Return the longest time that divides the step, one of STEPS_S, and all longer ones."""
     return gcd(*(step for step in STEPS_S if step >= step_s))
 
 
@@ -78,7 +77,7 @@ CONSUMED: Final = Fold(
     rows=live_commits,
     sums=(*COUNTERS, "advance"),
 )
-"""By group, topic and step: commits, and the progress of the offsets."""
+"""By group, topic and step: commits, and the advance of the offsets."""
 
 
 def _positions(aggregates: pa.Table) -> pa.Table:
@@ -103,16 +102,16 @@ POSITIONS: Final = Fold(
     rows=_positions,
     last={"last_log_offset": ("position",)},
 )
-"""By group, partition and step: the offset at its end, _REMOVED without an offset."""
+"""By group, partition and step: the offset at its end; _REMOVED without an offset."""
 
 
 def lengthen_steps(fold: Fold, rows: pa.Table, step_s: int) -> pa.Table:
-    """Return CONSUMED or POSITIONS of one step as that of a multiple of it, `step_s` seconds."""
+    """Convert CONSUMED or POSITIONS to a multiple of its step, `step_s` seconds."""
     return fold.combine([set_columns(rows, step_ts=begin_of_step(rows.column("step_ts"), step_s))])
 
 
 def _lag_changes(positions: pa.Table, log_end_offsets: pa.Table, step_s: int) -> pa.Table:
-    """By group, topic and step: the rise of the lag, summed over the partitions."""
+    """Return by group, topic and step the increase of the lag, summed over the partitions."""
     rows = _in_order(
         pa.concat_tables(
             [positions.select(_SIDES[0]), _ends_of_steps(positions, log_end_offsets, step_s)],
@@ -134,11 +133,11 @@ def _lag_changes(positions: pa.Table, log_end_offsets: pa.Table, step_s: int) ->
 class _Ordered(NamedTuple):
     table: pa.Table
     codes: Integers
-    """The same for the rows of a partition of a group."""
+    """Equal for the rows of one partition of a group."""
 
 
 def _in_order(sides: pa.Table) -> _Ordered:
-    """One row for each partition of a group and step, in the order of time."""
+    """Return one row for each partition of a group and step, in time order."""
     grouping = Grouping(sides, (*PARTITION_OF_GROUP, "step_ts"))
     both = set_columns(grouping.groups, position=grouping.max("position"), end=grouping.max("end"))
     codes = Grouping(both, PARTITION_OF_GROUP).codes
@@ -147,7 +146,7 @@ def _in_order(sides: pa.Table) -> _Ordered:
 
 
 def _ends_of_steps(positions: pa.Table, log_end_offsets: pa.Table, step_s: int) -> pa.Table:
-    """The last measured log end of each step, for each partition of a group."""
+    """Return the last measured log end of each step, for each partition of a group."""
     step_ts = begin_of_step(log_end_offsets.column("at_ts"), step_s)
     measured = set_columns(log_end_offsets, step_ts=step_ts)
     grouping = Grouping(measured, ("topic", "partition", "step_ts"))
@@ -160,7 +159,7 @@ def _ends_of_steps(positions: pa.Table, log_end_offsets: pa.Table, step_s: int) 
 
 
 def _carry_forward(column: pa.ChunkedArray, is_first: Flags) -> tuple[Integers, Flags]:
-    """The last value that is not NULL, of this row or an earlier one of its partition; whether there is one."""
+    """Return the last non-NULL value of this or an earlier row of the same partition, and whether there is one."""
     is_valid = are_valid(column)
     number = np.arange(len(is_first))
     source = np.maximum.accumulate(np.where(is_valid, number, -1))
@@ -171,9 +170,14 @@ def _carry_forward(column: pa.ChunkedArray, is_first: Flags) -> tuple[Integers, 
 def progress(consumed: pa.Table, positions: pa.Table, log_end_offsets: pa.Table, step_s: int) -> pa.Table:
     """Return for each group, topic and step: commits, advance, and the lag at the end of the step.
 
-    The lag is NULL while no log end of the topic is known. Steps without a change have no row; the lag of the row
-    before holds. In: the folds CONSUMED and POSITIONS of this step, measured ends (at several times, for a
-    course of the lag), the step in seconds.
+    The lag is NULL while no log end of the topic is known. Steps without a change have no row; the lag of the
+    previous row applies.
+
+    Args:
+        consumed: the fold CONSUMED of this step.
+        positions: the fold POSITIONS of this step.
+        log_end_offsets: measured log ends, at several times for a history of the lag.
+        step_s: the step in seconds.
     """
     changes = _lag_changes(positions, log_end_offsets, step_s)
     whole = pa.concat_tables([consumed, changes], promote_options="default")
@@ -196,7 +200,7 @@ def progress(consumed: pa.Table, positions: pa.Table, log_end_offsets: pa.Table,
 
 
 def _running_total(column: pa.ChunkedArray, codes: Integers) -> pa.Array:
-    """The sum of all values up to each row with the same code; NULL where all of them are NULL."""
+    """Return the sum of all values up to each row with the same code; NULL if all of them are NULL."""
     is_first = np.append(True, codes[1:] != codes[:-1])[: len(codes)]
     values, number = integers(column), np.arange(len(codes))
     totals = np.cumsum(values)

@@ -1,16 +1,15 @@
-"""Log ends from the topic logs in a broker's directory.
+"""Measure log ends from the topic logs in a broker's directory.
 
-A log ends after its last batch, and where it ended at a given time follows from the times of its batches. Only
-headers are read. Of a large segment only its time index and what follows the last entry of its offset index are
-read, which is as fine as a broker itself looks for times. A batch that is cut short ends a log, as it does for
-a broker after a crash.
+A log ends after its last batch; its end at an earlier time follows from the timestamps of its batches. Only batch
+headers are read. Of a large segment, only its time index and the data after the last entry of its offset index are
+read: a broker looks up times with the same resolution. As for a broker after a crash, a truncated batch ends a log.
 
-The times are those of the producers, unless the topic takes the broker's. A time after the instant of the
-snapshot counts as that instant, and one that is earlier than that of a message before it counts as that one's.
+The timestamps are the producers', or the broker's for LogAppendTime topics. A timestamp later than the snapshot
+counts as the snapshot's time, and one earlier than a previous record's counts as the latter.
 
-A snapshot of a directory is the sizes of its newest segments, which take microseconds each. How far these reach is
-read afterwards: bytes before that size no longer change. When commits arrived meanwhile, the sizes are taken again,
-so that in most cases no commit lies between the first size and the last.
+A snapshot of a directory consists of the sizes of the newest segments, which take microseconds each. Their offsets
+are read afterwards, because bytes below that size never change. If commits arrived meanwhile, the sizes are taken
+again, so that usually no commit falls between the first size and the last.
 
 Source: Kafka's `LogSegment`, `LocalLog`, `OffsetCheckpointFile`.
 """
@@ -47,14 +46,14 @@ _Log = TypeVar("_Log")
 
 
 class _Mark(NamedTuple):
-    """The log reached `end_offset` with messages up to `time_ms` (-1: they carry no time)."""
+    """The log reached `end_offset` with records up to `time_ms` (-1: they have no timestamps)."""
 
     time_ms: int
     end_offset: int
 
 
 class _Tail(NamedTuple):
-    """The newest segment of a log, and how many bytes of it there were."""
+    """The newest segment of a log and its size at the snapshot."""
 
     base_offset: int
     path: str
@@ -62,10 +61,11 @@ class _Tail(NamedTuple):
 
 
 def snapshot_of_directory(log_dir: str) -> Snapshot:
-    """All topic logs in a local directory, and the offsets log in it.
+    """Take a snapshot of all topic logs and the offsets log in a local directory: a broker's data directory, or one
+    partition of its offsets log, without topics.
 
-    In: a broker's data directory, or one partition of its offsets log, which has no topics beside it. Raises
-    BadInput for a directory without an offsets log, and for a file that cannot be read.
+    Raises:
+        BadInput: there is no offsets log, or a file cannot be read.
     """
     offsets_log = _offsets_log(log_dir)
     try:
@@ -92,7 +92,11 @@ def snapshot_of_directory(log_dir: str) -> Snapshot:
 
 
 def offsets_log_in_directory(log_dir: str) -> dict[int, int]:
-    """Where each partition of the offsets log in a local directory ends, by number. Raises BadInput."""
+    """Return the ends of the offsets log's partitions in a local directory, by number.
+
+    Raises:
+        BadInput: the directory cannot be read.
+    """
     try:
         return _ends_of(_tails(_offsets_log(log_dir)))
     except OSError as error:
@@ -114,7 +118,7 @@ def _topic_directories(log_dir: str) -> dict[TopicPartition, str]:
 
 
 def _tails(directories: Mapping[_Log, str]) -> dict[_Log, _Tail]:
-    """The tails of the logs that have one. A directory that is deleted meanwhile has none."""
+    """Return the newest segments. A directory deleted meanwhile has none."""
     found = {}
     for key, directory in directories.items():
         with contextlib.suppress(FileNotFoundError):
@@ -126,7 +130,7 @@ def _tails(directories: Mapping[_Log, str]) -> dict[_Log, _Tail]:
 
 
 def _ends_of(tails: Mapping[_Log, _Tail]) -> dict[_Log, int]:
-    """Their ends, without logs that were deleted meanwhile."""
+    """Return the log ends, without logs deleted meanwhile."""
     found = {}
     for key, tail in tails.items():
         with contextlib.suppress(FileNotFoundError):
@@ -135,7 +139,7 @@ def _ends_of(tails: Mapping[_Log, _Tail]) -> dict[_Log, int]:
 
 
 def _first_offset(directory: str) -> int:
-    """The base offset of the oldest segment, 0 where the log was deleted meanwhile."""
+    """Return the base offset of the oldest segment; 0 if the log was deleted meanwhile."""
     with contextlib.suppress(FileNotFoundError):
         names = filter(_SEGMENT.fullmatch, os.listdir(directory))
         return min((int(name.removesuffix(".log")) for name in names), default=0)
@@ -143,7 +147,7 @@ def _first_offset(directory: str) -> int:
 
 
 def _end_of(tail: _Tail) -> int:
-    """The offset of the next message after so many bytes of a segment."""
+    """Return the offset after the last batch within the given size of a segment."""
     for position in (_last_entry(tail.path, tail.size_bytes), 0):  # the index may be damaged
         marks = list(_walk(tail.path, position, tail.size_bytes))
         if marks:
@@ -154,11 +158,13 @@ def _end_of(tail: _Tail) -> int:
 def ends_in_directory(
     log_dir: str, partitions: Collection[TopicPartition], period: Period, snapshot: Snapshot
 ) -> Iterator[LogEnd]:
-    """For each of the partitions that has a log in `log_dir`: its end, at each step of the period in which it
-    moved, and at the instant of the snapshot.
+    """Return, for each of the partitions with a log in `log_dir`, its end at each step of the period in which it
+    advanced, and at the time of the snapshot.
 
-    A partition that the snapshot does not have ended before the first message with a later time than its instant.
-    Raises BadInput when the directory or a file in it cannot be read.
+    A partition that is not in the snapshot ended before its first record with a later timestamp.
+
+    Raises:
+        BadInput: the directory or a file in it cannot be read.
     """
     try:
         starts = _start_offsets(os.path.join(log_dir, START_OFFSETS))
@@ -197,14 +203,14 @@ def _ends(
 
 
 def _marks_of_log(path: str, segments: list[tuple[int, str]], period: Period) -> Iterator["_Mark"]:
-    """How far a log reached when, in order. The beginning of a segment is a mark without a time."""
+    """Yield the offsets of a log by time, in order. The start of a segment has no time."""
     for base_offset, name in segments:
         yield _Mark(-1, base_offset)
         yield from _marks(os.path.join(path, name), base_offset, period)
 
 
 def _marks(path: str, base_offset: int, period: Period) -> Iterator[_Mark]:
-    """How far a segment reached when, in order; the last one is its end."""
+    """Yield the offsets of a segment by time, in order, up to its end."""
     size = os.path.getsize(path)
     if size < LARGE_SEGMENT_BYTES:
         yield from _walk(path, 0, size)
@@ -216,13 +222,13 @@ def _marks(path: str, base_offset: int, period: Period) -> Iterator[_Mark]:
 
 
 def _last_entry(path: str, size: int) -> int:
-    """The last position within `size` bytes of a segment that its offset index names, 0 without one."""
+    """Return the last position in the segment's offset index below `size`; 0 without one."""
     entries = _entries(f"{path.removesuffix('.log')}.index", _OFFSET_ENTRY)
     return max((position for _, position in entries if 0 < position < size), default=0)
 
 
 def _entries(path: str, entry: struct.Struct) -> Iterator[tuple[int, int]]:
-    """The entries of an index file up to the zeros that a broker preallocates; none when it is missing."""
+    """Return the entries of an index file before its preallocated zeros; none if it is missing."""
     if not os.path.exists(path):
         return
     with open(path, "rb") as file:
@@ -235,7 +241,7 @@ def _entries(path: str, entry: struct.Struct) -> Iterator[tuple[int, int]]:
 
 
 def _walk(path: str, position: int, size: int) -> Iterator[_Mark]:
-    """The batches from a position up to `size` bytes of a segment."""
+    """Yield the batches of a segment from a position up to `size` bytes."""
     with open(path, "rb", buffering=64 * 1024) as file:
         file.seek(position)
         while position + HEADER_BYTES <= size:
@@ -251,7 +257,9 @@ def _walk(path: str, position: int, size: int) -> Iterator[_Mark]:
 
 
 def _start_offsets(path: str) -> dict[TopicPartition, int]:
-    """From a broker's checkpoint: lines of topic, partition and offset after a version and a count."""
+    """Read the log start offsets from a broker's checkpoint: a version, a count, and lines of topic, partition,
+    offset.
+    """
     if not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8", errors="replace") as file:

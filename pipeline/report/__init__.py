@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs nothing else, made from gold tables.
+"""The report: a self-contained HTML file from the gold tables.
 
-`gather` reads them, `story` says in ten lines what they say, `charts` draws, `page` puts it together.
+`gather` reads the tables, `story` summarises them in ten lines, `charts` draws, and `page` assembles the file.
 """

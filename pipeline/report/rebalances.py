@@ -1,4 +1,4 @@
-"""The rebalances of a group that are worth a look: those that cost most, and why each came about."""
+"""Select the most expensive rebalances of a group and explain the cause of each."""
 
 from typing import Any, Final
 
@@ -30,9 +30,15 @@ _WHY: Final = {
 def worst(
     rebalances: list[Row], of_causes: list[Row], limit: int, ledger: dict[int, str] | None = None
 ) -> list[Row]:
-    """The rebalances with the longest pauses, then with the slowest convergence or assignment, each with its `why`
-    and `what_moved`. In: rows of `rebalance_stats` and `rebalance_causes` of one group; what the daemon's ledger
-    says, by generation."""
+    """Return the rebalances with the longest pauses, then with the slowest convergence or assignment, with the
+    added columns `why` and `what_moved`.
+
+    Args:
+        rebalances: the rows of `rebalance_stats` of one group.
+        of_causes: its rows of `rebalance_causes`.
+        limit: the maximum number.
+        ledger: the causes in the daemon's ledger, by generation.
+    """
     known = {row["log_offset"]: row for row in of_causes}
 
     def cost(row: Row) -> tuple[Any, ...]:
@@ -48,7 +54,7 @@ def worst(
 
 
 def why(row: Row | None) -> str:
-    """What a rebalance came of, with the clients that it was about."""
+    """Describe the cause of a rebalance with the clients involved."""
     if row is None:
         return "not known"
     who = [(causes.CAME, row["came"]), (causes.WENT, row["went"]), (causes.CAME_BACK, row["came_back"])]
@@ -59,7 +65,7 @@ def why(row: Row | None) -> str:
 
 
 def what_moved(row: Row | None) -> str:
-    """How many partitions moved, and how many of them need not have."""
+    """Describe the number of moved partitions and of needless moves."""
     if row is None or row["moved"] is None:
         return "—"
     text = f"{number(row['moved'])} of {number(row['n_partitions'])}"
@@ -67,7 +73,7 @@ def what_moved(row: Row | None) -> str:
 
 
 def causes_in_short(of_causes: list[Row], limit: int = 4) -> str:
-    """How often each cause was there: `came back 20 times, went 3 times`."""
+    """Count the causes: `came back 20 times, went 3 times`."""
     found: dict[str, int] = {}
     for row in of_causes:
         found[row["cause"]] = found.get(row["cause"], 0) + 1

@@ -1,6 +1,6 @@
 """groupd in a plain container: pip install testcontainers; python plain.py
 
-A container's ports are known once it runs. It is told then where its clients are to connect.
+The container's ports are known only once it runs. The program then sets the advertised address.
 """
 
 import json
@@ -15,7 +15,7 @@ from testcontainers.core.wait_strategies import HttpWaitStrategy
 
 @contextmanager
 def groupd(image: str = "groupd:dev") -> Iterator[str]:
-    """A broker of its own; out: its bootstrap address."""
+    """Run a broker and yield its bootstrap address."""
     container = DockerContainer(image)
     container.with_exposed_ports(9092, 9080)
     container.with_env("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "0")

@@ -1,8 +1,8 @@
-"""A group that commits offsets of one partition both in transactions and outside of them.
+"""Find groups that commit offsets of one partition both inside and outside of transactions.
 
-Which of the two counts is decided by the order of their records in the log: a plain commit before that of the
-transaction is replaced when the transaction ends, one after it stays. groupd says so in a line of its log, once for
-each group; here aborted transactions are none, as everywhere in these tables.
+The order of the records in the log decides which commit counts. The end of a transaction replaces a plain commit
+made before it; a plain commit after it stays. groupd also logs this once for each group. Aborted transactions do
+not count, as in all these tables.
 """
 
 from typing import Final
@@ -62,14 +62,12 @@ MIXTURES: Final = Fold(
     },
     last={"last_log_offset": ("until_ts",)},
 )  # fmt: skip
-"""By group: commits of another kind than the one before, and the first of them."""
+"""By group: the commits of another kind than the previous one, and the first of them."""
 
 
 def mixed_commits(mixtures: pa.Table) -> pa.Table:
-    """Return one row for each group. `amount`: commits of another kind than the one before; the evidence is
-    the first.
-
-    In: the fold MIXTURES.
+    """Return one row for each group of the fold MIXTURES. `amount`: commits of another kind than the previous one;
+    the evidence is the first.
     """
     detail = pc.if_else(
         pc.is_null(mixtures.column("producer_id")),

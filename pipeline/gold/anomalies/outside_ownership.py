@@ -1,8 +1,8 @@
-"""Commits for partitions that nobody of the generation owns.
+"""Find commits for partitions without an owner in the group's generation.
 
-While a group has members, the coordinator refuses commits of anyone else. A commit for a partition without an
-owner therefore came from a member that did not own it, or through a transaction, which need not name a member.
-Commits of one member for a partition of another leave no trace in the log.
+While a group has members, the coordinator rejects commits of non-members. A commit for a partition without an owner
+therefore came from a member that did not own it, or through a transaction, which need not name a member. The log
+does not show commits of one member for a partition of another.
 """
 
 from collections.abc import Iterable
@@ -64,8 +64,11 @@ UNOWNED: Final = Fold(
 def outside_ownership(unowned: Iterable[Row], history: GroupRecords) -> list[Row]:
     """Return one row for each group record and partition. `amount`: such commits; the evidence is the first.
 
-    In: the rows of a group of the fold UNOWNED, and its records. It judges only records with
-    readable assignments: those of consumers.
+    Only records with decodable assignments, the ones of consumers, are judged.
+
+    Args:
+        unowned: the rows of a group of the fold UNOWNED.
+        history: the group's records.
     """
     records = {row["log_offset"]: row for row in history.classic if _is_readable(row, history)}
     return [

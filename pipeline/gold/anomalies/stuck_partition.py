@@ -1,13 +1,12 @@
-"""Partitions on which a group no longer gets on although there is something to read.
+"""Find partitions on which a group makes no progress although records are available.
 
-The rules are those of Burrow, with its window of ten commits, as far as a log at rest allows:
+The rules are Burrow's, with its window of ten commits, as far as a static log allows:
 
-- *stalled*: the last ten commits or more name the same offset, and the log goes on beyond it;
-- *stopped*: a member owns the partition and the log goes on, but nobody has committed for longer than ten
-  commits used to take (and for a minute at least).
+- *stalled*: at least the last ten commits have the same offset, and the log extends beyond it;
+- *stopped*: a member owns the partition and the log extends further, but the group has not committed for longer
+  than ten commits used to take (at least a minute).
 
-Without a measured log end, what any other group has committed for the same partition shows that the log reaches
-at least that far.
+Without a measured log end, another group's higher commit for the same partition proves the log's extent.
 """
 
 from collections.abc import Iterable
@@ -60,7 +59,7 @@ HABITS: Final = Fold(
         "last_log_offset": ("last_ts", "last_number", "group_log_offset"),
     },
 )
-"""For each group and partition: how often it commits, and since when its offset has not changed."""
+"""By group and partition: the frequency of commits, and the time since which the offset is unchanged."""
 
 
 STANDSTILLS: Final = Table.declare(
@@ -80,7 +79,7 @@ STANDSTILLS: Final = Table.declare(
     is_stalled boolean
     """,
 )
-"""The partitions that are stuck if there is something to read (and, unless `is_stalled`, a member owns them)."""
+"""Partitions that are stuck if records are available (and, unless `is_stalled`, if a member owns them)."""
 
 REACHES: Final = Fold(
     Table.declare(
@@ -98,11 +97,11 @@ REACHES: Final = Fold(
     ),
     greatest=("measured_end", "committed_end"),
 )
-"""How far each log is known to reach. In: gold `lag`."""
+"""The known extent of each log, from gold `lag`."""
 
 
 def standstills(habits: pa.Table, lag: pa.Table, as_of_us: int) -> pa.Table:
-    """Return STANDSTILLS. In: the fold HABITS, gold `lag`, the time that counts as now."""
+    """Return STANDSTILLS from the fold HABITS, gold `lag` and the reference time."""
     places = lag.select([*PARTITION_OF_GROUP, "offset", "log_offset"])
     rows = places.join(habits, list(PARTITION_OF_GROUP), join_type="inner", use_threads=False)
     n_same = integers(rows.column("last_number")) - integers(rows.column("moved_number")) + 1
@@ -122,9 +121,14 @@ def standstills(habits: pa.Table, lag: pa.Table, as_of_us: int) -> pa.Table:
 def stuck_partition(
     standstills: Iterable[Row], reaches: Iterable[Row], ownership: Iterable[Row], as_of_us: int
 ) -> list[Row]:
-    """Return one row for each partition stuck at the end of the history. `amount`: offsets still to read, at least.
+    """Return one row for each partition stuck at the end of the history. `amount`: at least this many offsets
+    remain.
 
-    In: the rows of STANDSTILLS, REACHES and gold `ownership` of all groups, the time that counts as now.
+    Args:
+        standstills: the rows of STANDSTILLS.
+        reaches: the rows of REACHES.
+        ownership: gold `ownership` of all groups.
+        as_of_us: the reference time in microseconds.
     """
     ends = {(row["topic"], row["partition"]): row for row in reaches}
     owners: dict[tuple[object, ...], list[Row]] = {}

@@ -1,4 +1,4 @@
-"""One group over time: its lag and how fast it consumed."""
+"""Plot one group over time: its lag and its consumption rate."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ PANEL_INCHES: Final = 1.9
 
 
 def course(name: str, gathered: Gathered, details: GroupDetails) -> str:
-    """Lag (where it is known) and offsets per second, by topic; topics beyond the first few are summed up."""
+    """Plot lag (where known) and offsets per second by topic. Further topics are summed."""
     step_s = gathered.info["step_s"]
     grid = steps(gathered.start, gathered.end, step_s)
     x = edges(grid, step_s)
@@ -66,7 +66,7 @@ def _by_topic(rows: list[Row]) -> list[list[Row]]:
 
 
 def _topics(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
-    """The topics that are drawn, each with its colour and rows; the last one may stand for many."""
+    """Return the plotted topics with colour and rows. The last one may sum several."""
     by_size = sorted(_by_topic(rows), key=lambda part: -sum(row["advance"] for row in part))
     drawn = [(part[0]["topic"], color(n), part) for n, part in enumerate(by_size[:TOPICS])]
     rest = [row for part in by_size[TOPICS:] for row in part]
@@ -82,7 +82,7 @@ def _lag_line(axes: Axes, x: list[float], parts: list[Values], tint: str, label:
 
 
 def _total(parts: Iterable[Values]) -> Values:
-    """The sum of what is known at each step, NaN where nothing is."""
+    """Return the sum of the known values at each step; NaN if none is known."""
     all_of_them = np.array(list(parts))
     total: Values = np.nansum(all_of_them, axis=0)
     total[np.isnan(all_of_them).all(axis=0)] = np.nan

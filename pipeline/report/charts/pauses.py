@@ -1,4 +1,4 @@
-"""What rebalances cost: the time around each in which nobody committed."""
+"""Plot the cost of rebalances: the time without commits around each one."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -14,7 +14,7 @@ HEIGHT_INCHES: Final = 1.9
 
 
 def pauses(name: str, gathered: Gathered, details: GroupDetails) -> str:
-    """A stem for each generation with a pause, as high as the pause in seconds; empty string without any."""
+    """Plot a stem for each generation with a pause, in seconds; return an empty string without pauses."""
     known = [row for row in details.rebalances if row["consumption_pause_ms"] is not None]
     if not known:
         return ""

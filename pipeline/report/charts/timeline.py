@@ -1,4 +1,4 @@
-"""Who held what: generations and ownership of a group over time."""
+"""Plot the generations and the ownership of a group over time."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -17,15 +17,15 @@ MAX_CLIENT_LINES: Final = 200
 MAX_LABELS: Final = 18
 LINE_INCHES: Final = 0.3
 MANY: Final = 40
-"""Lines from which on they are thin, and have no numbers."""
+"""From this number on, lines are thin and without numbers."""
 
 THIN_INCHES: Final = 0.14
 
 
 def timeline(name: str, gathered: Gathered, details: GroupDetails) -> str:
-    """A line for each partition, coloured by client; of a group with many partitions or clients a line for
-    each client, with the number of partitions held. A client that comes back under another member id is the
-    same client. Upright lines are generations or epochs, red ones the moments in which nobody was left.
+    """Plot a line for each partition, coloured by client. A group with many partitions or clients gets a line for
+    each client with its number of partitions. A restarted client with another member id is the same client.
+    Vertical lines are generations or epochs; red ones mark moments without members.
     """
     held = [row | {"client": client_name(row["client_id"], row["client_host"])} for row in details.ownership]
     partitions = sorted({(row["topic"], row["partition"]) for row in held})
@@ -88,7 +88,7 @@ def _said(row: Row, by_partition: bool) -> str:
 def _bars(
     rows: list[Row], place: dict[Any, int], line_of: Callable[[Row], Any], gathered: Gathered
 ) -> list[tuple[Row, int, float, float]]:
-    """Each row that has a line, that line, where its bar begins, and how long it is."""
+    """Yield each row with a line: the row, the line, and start and length of its bar."""
     start, end = days(gathered.start), days(gathered.end)
     least = (end - start or 1e-5) / 400
     found = []
@@ -102,7 +102,7 @@ def _bars(
 
 
 def _held_together(rows: list[Row]) -> list[Row]:
-    """How many partitions each client held, from one change to the next."""
+    """Return the number of partitions of each client between changes."""
     found = []
     for client in dict.fromkeys(row["client"] for row in rows):
         own = [row for row in rows if row["client"] == client]
