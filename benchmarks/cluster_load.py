@@ -1,4 +1,4 @@
-"""How fast does a broker that has nothing read the groups of a cluster from etcd?"""
+"""How fast does an empty broker load the groups of a cluster from etcd?"""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ FIGURES: Final = (LOAD, NEWEST)
 
 
 async def seconds_to_read(stack: ExitStack, records: int, partitions_of_a_group: int) -> float:
-    """From the start of a daemon that has nothing to when it has told all offsets of all groups."""
+    """Measure from the start of an empty daemon until it has returned all offsets of all groups."""
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groupd-bench-")))
     stack.enter_context(mock.patch.dict(os.environ, {"CLUSTER_ID": "A" * 22}))
     etcd = EtcdNodes(directory, NODES)
@@ -48,7 +48,7 @@ async def seconds_to_read(stack: ExitStack, records: int, partitions_of_a_group:
 
 
 async def _offsets(server: Server) -> int:
-    """How many there are, once all groups have been read."""
+    """Return the number of offsets after all groups are loaded."""
     groups = [OffsetFetchRequestGroup(group_id=group_name(number), topics=None) for number in range(GROUPS)]
     connection = await Connection.open(server)
     try:
@@ -64,7 +64,7 @@ async def _offsets(server: Server) -> int:
 
 
 async def measure(records: int = MILLION, rounds: int = 3) -> Report:
-    """Each round has an etcd and a broker of its own."""
+    """Measure rounds, each with a new etcd and broker."""
     report = Report(
         "A broker that reads groups from etcd",
         "A log of 200 groups in 50 partitions, one record in a batch, is imported into an etcd of three nodes on "

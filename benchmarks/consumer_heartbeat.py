@@ -1,8 +1,8 @@
-"""How many heartbeats of consumer groups (KIP-848) does a second of server CPU answer?
+"""How many heartbeats of consumer groups (KIP-848) can a second of server CPU answer?
 
-Every member is alone in a group of its own and has long had what it is to have: its heartbeats say nothing new, as
-by far the most do, and are answered without an assignment. A connection speaks for one member, as a client's does,
-or for four in turn.
+Every member is alone in its group and has its whole assignment. As for most heartbeats in practice, the requests
+report no change and the responses contain no assignment. A connection serves one member, as a client's does, or
+four in turn.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ FIGURES: Final = tuple(_figure(load, share) for share in SHARES for load in LOAD
 
 
 async def _settled(server: Server, group_id: str) -> ConsumerMember:
-    """The only member of a group, which has everything and has said so."""
+    """Return the only member of a group after it has acknowledged its whole assignment."""
     member = ConsumerMember(await Connection.open(server), group_id)
     await member.join()
     while not is_settled([member], PARTITIONS):
@@ -52,7 +52,7 @@ async def _frames(server: Server, names: Sequence[str]) -> list[bytes]:
 
 
 async def measure(pace: Pace = FULL, others: Sequence[str] = PEERS) -> Report:
-    """All servers in turn, with each load and with each number of members a connection."""
+    """Measure all servers in turn with each load and each number of members per connection."""
     names = group_names()
     with ExitStack() as stack:
         daemon = stack.enter_context(groupd(*OPTIONS, "--topic", f"{TOPIC}:{PARTITIONS}"))

@@ -1,4 +1,4 @@
-"""How fast are the groups read back, and how long does a start take after a long history?"""
+"""How fast does the daemon load groups, and how long does a start take after a long history?"""
 
 import asyncio
 import gc
@@ -30,7 +30,7 @@ STOP_SECONDS: Final = 120
 
 
 def _load_all(data_dir: str) -> float:
-    """Reads all logs of a data directory; CPU seconds, without what opening and closing them takes."""
+    """Load all logs of a data directory. Return the CPU seconds without opening and closing the logs."""
     files = OsFiles()
     seconds = 0.0
     shards = []
@@ -49,7 +49,7 @@ def _load_all(data_dir: str) -> float:
 
 
 def _start_and_stop(directory: str, *options: str) -> float:
-    """One life of a daemon that is asked nothing; seconds until it was ready."""
+    """Start and stop a daemon without requests. Return the seconds until it was ready."""
     with (Path(directory) / "log").open("ab") as log:
         began = perf_counter()
         process = subprocess.Popen(
@@ -70,7 +70,7 @@ def _start_and_stop(directory: str, *options: str) -> float:
 
 
 def _measure(report: Report, commits: int, commits_in_a_batch: int, rounds: int) -> tuple[float, float]:
-    """Adds a row. Out: records per CPU second, and seconds of a start after a clean stop."""
+    """Add a row. Return records per CPU second, and the seconds of a start after a clean shutdown."""
     with tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory:
         data_dir = str(Path(directory) / "data")
         size_bytes = write_history(data_dir, commits, commits_in_a_batch)
@@ -92,7 +92,7 @@ def _measure(report: Report, commits: int, commits_in_a_batch: int, rounds: int)
 
 
 async def measure(sizes: tuple[int, ...] = (MILLION, 5 * MILLION), rounds: int = 3) -> Report:
-    """Histories of each size, one commit in a batch and ten."""
+    """Measure histories of each size with one and with ten commits per batch."""
     report = Report(
         "Loading",
         f"{KEYS:,} partitions committed over and over by 200 groups, in {OFFSETS_PARTITIONS} partitions of "

@@ -1,4 +1,4 @@
-"""A classic group member for benchmarks: joins, leads when told to, keeps what it was assigned."""
+"""A classic group member for benchmarks: it joins, acts as leader if elected, and keeps its assignment."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ _REJOIN: Final = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION)
 
 @dataclass(slots=True)
 class Member:
-    """One member on a connection of its own or a shared one (then one rebalance at a time)."""
+    """A member on its own or a shared connection (then one rebalance at a time)."""
 
     connection: Connection
     group_id: str
@@ -34,7 +34,7 @@ class Member:
     heartbeat_seconds: float = field(default=0.1, kw_only=True)
 
     async def join(self) -> None:
-        """Join and sync until an assignment of one generation is held."""
+        """Join and sync until the member has an assignment of the current generation."""
         while True:
             joined = await self._join_once()
             synced = await self.connection.request(
@@ -72,7 +72,7 @@ class Member:
         ]
 
     def join_request(self) -> JoinGroupRequest:
-        """A JoinGroup with the member id held, if there is one."""
+        """Return a JoinGroup with the present member id, if any."""
         return JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=SESSION_TIMEOUT_MS,
@@ -83,13 +83,13 @@ class Member:
         )
 
     def heartbeat_request(self) -> HeartbeatRequest:
-        """A heartbeat of the generation held."""
+        """Return a heartbeat of the present generation."""
         return HeartbeatRequest(
             group_id=self.group_id, generation_id=self.generation_id, member_id=self.member_id
         )
 
     async def heartbeat(self) -> None:
-        """Wait one interval, then heartbeat; when the coordinator asks for it, rejoin and sync."""
+        """Wait one interval, then send a heartbeat. Rejoin and sync if the coordinator requires it."""
         await asyncio.sleep(self.heartbeat_seconds)
         answer = await self.connection.request(self.heartbeat_request(), HEARTBEAT_VERSION, HeartbeatResponse)
         if answer.error_code != ErrorCode.NONE:

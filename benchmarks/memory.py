@@ -1,8 +1,8 @@
-"""How many bytes does a member cost the daemon, all in?
+"""How much memory does a member cost the daemon in total?
 
-100,000 members in 1,000 groups join over sockets, and a fifth of that by the consumer protocol. Few connections
-carry them: a set of 100 connections holds member 0 to 99 of many groups, one group after the other, because a
-parked JoinGroup holds back what follows it on its connection.
+100,000 classic members in 1,000 groups join over sockets, and a fifth as many consumer protocol members. They share
+few connections: a set of 100 connections holds member 0 to 99 of many groups, one group after the other, because a
+delayed JoinGroup blocks later requests on its connection.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ SETS: Final = 8
 CLASSIC: Final = "bytes a member"
 CONSUMER: Final = "bytes a member of a consumer group"
 FIGURES: Final = (CLASSIC, CONSUMER)
-# A short delay gathers the members of a group into its first generation.
+# A short initial delay collects the members of a group in its first generation.
 OPTIONS: Final = ("-o", "group.initial.rebalance.delay.ms=25", "-o", "log.flush=os")
-# No group waits for its next target, so that they are filled in a minute.
+# Without a delay between targets the groups fill within a minute.
 CONSUMER_OPTIONS: Final = (
     *consumer_member.OPTIONS,
     *("-o", "group.consumer.assignment.interval.ms=0", "-o", "log.flush=os"),
@@ -43,7 +43,7 @@ async def _fill(server: Server, join: Join, numbers: range) -> None:
 
 
 async def _join_classic(connections: list[Connection], group_id: str) -> None:
-    """All join at once, and heartbeat until they hold one generation, so that early ones hear of late ones."""
+    """Let all join at once and heartbeat until they share one generation, so that early members see late ones."""
     members = [Member(connection, group_id) for connection in connections]
 
     async def hold(member: Member) -> None:
@@ -55,7 +55,7 @@ async def _join_classic(connections: list[Connection], group_id: str) -> None:
 
 
 async def _join_consumer(connections: list[Connection], group_id: str) -> None:
-    """The same until each has its partition."""
+    """Let all join at once and heartbeat until each has its partition."""
     members = [ConsumerMember(connection, group_id) for connection in connections]
 
     async def hold(member: ConsumerMember) -> None:
@@ -67,7 +67,7 @@ async def _join_consumer(connections: list[Connection], group_id: str) -> None:
 
 
 async def measure(groups: int = GROUPS, consumer_groups: int = CONSUMER_GROUPS) -> Report:
-    """Fill daemons with members of either protocol, then ask the kernel what they hold."""
+    """Fill daemons with members of either protocol, then read their memory from the kernel."""
     report = Report(
         "Memory of a member",
         f"Groups of {MEMBERS_PER_GROUP} members join over {SETS * MEMBERS_PER_GROUP} connections: classic ones "

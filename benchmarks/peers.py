@@ -1,4 +1,4 @@
-"""The servers of others that groupd is measured beside, those of them that this machine can run."""
+"""The other servers that groupd is compared with, as far as this machine can run them."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,21 +16,21 @@ KAFKA: Final = "Kafka"
 KFAKE: Final = "kfake"
 MOCK: Final = "mock"
 WITHOUT_KAFKA: Final = (ECHO, MOCK, KFAKE)
-"""Those that start at once, for a quick run."""
+"""The fast-starting peers, for a quick run."""
 _PARTITIONS: Final = 6
 _AS_IT_COMES: Final[Mapping[str, str]] = {}
 
 
 @dataclass
 class Peers:
-    """Those that run, by name, and why others do not."""
+    """The running peers by name, and the reasons why others are missing."""
 
     servers: dict[str, Server] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
 
     @property
     def left_out(self) -> str:
-        """A sentence for the text of a report; "" when all are there."""
+        """Return a sentence for the report; "" if all peers run."""
         reasons = "; ".join(f"{name} ({reason})" for name, reason in self.missing.items())
         return f" Not there: {reasons}." if reasons else ""
 
@@ -43,10 +43,15 @@ async def start_peers(
     partitions: int = _PARTITIONS,
     properties: Mapping[str, str] = _AS_IT_COMES,
 ) -> Peers:
-    """Starts peers that have a topic; they stop when `stack` is left.
+    """Start peers with a topic. They stop when `stack` is closed.
 
-    In: which of ECHO, KAFKA, KFAKE and MOCK; the groups that will be used, which Kafka is to coordinate by then;
-    the partitions of the topic; properties of a broker, of which KAFKA takes all and KFAKE those that it knows.
+    Args:
+        stack: stops the peers.
+        names: some of ECHO, KAFKA, KFAKE and MOCK.
+        topic: the name of the topic.
+        groups: the groups of the benchmark; Kafka coordinates them before this returns.
+        partitions: the number of partitions of the topic.
+        properties: broker properties; KAFKA uses all, KFAKE the ones it knows.
     """
     peers = Peers()
     for name in names:

@@ -97,7 +97,7 @@ async def pauses(brokers: Brokers, moves: int, kills: int) -> Pauses:
     try:
         await history.until_more()
         for _ in range(moves):
-            # Skip the first broker: some clusters must not lose it, and they accept no other as its replacement.
+            # Exclude the first broker: not every cluster survives its loss.
             target = 3 - (await history.owner() or 1)
             history.longest_pause_s = 0
             await move(brokers.ports, target)

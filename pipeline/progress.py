@@ -1,4 +1,4 @@
-"""How far a running ingest is."""
+"""The progress of a running ingest."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ _WAIT_S: Final = 0.25
 
 
 class Progress(NamedTuple):
-    """What was done since the start of the run, and what is left."""
+    """The completed work since the start of the run, and the remaining work."""
 
     records: int
     bytes: int
@@ -22,15 +22,15 @@ class Progress(NamedTuple):
 
     @property
     def left_s(self) -> float | None:
-        """The time that the rest will take, None while nobody can know."""
+        """Return the estimated remaining seconds; None while unknown."""
         return self.elapsed_s * self.bytes_left / self.bytes if self.bytes else None
 
 
 class Step(NamedTuple):
-    """A piece of work that begins."""
+    """A step that begins."""
 
     number: int
-    """From 1."""
+    """Counts from 1."""
     of: int
     name: str
 
@@ -44,10 +44,12 @@ def follow_progress(
     stop: threading.Event,
     on_progress: OnProgress | None,
 ) -> Progress:
-    """Waits until a query ends or `stop` is set, which stops it, telling of every batch.
+    """Wait until a query ends, and report every batch. Stop the query when `stop` is set.
 
-    In: the records of each batch that is done, as they become known. Raises StreamingQueryException when the
-    query failed.
+    `records` has the number of records of each completed batch, as it becomes known.
+
+    Raises:
+        StreamingQueryException: the query failed.
     """
     began_s = time.monotonic()
     seen: set[int] = set()

@@ -138,6 +138,6 @@ def start(
         for key, value in {**_RUNTIME, **(settings or {})}.items():
             builder = builder.config(key, value)
         spark = builder.getOrCreate()
-    # It logs, with a traceback, what it then raises; an interrupted call looks like a failure there.
+    # It logs a traceback before it raises; an interruption would look like a failure there.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     return spark

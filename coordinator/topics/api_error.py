@@ -4,9 +4,7 @@ from protocol.error_codes import ErrorCode
 
 
 class ApiError(Exception):
-    """An error code for the response, and one sentence for the person who reads it (None where Kafka sends
-    none).
-    """
+    """An error code for the response, with a message for its reader (None where Kafka sends none)."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)
@@ -15,8 +13,8 @@ class ApiError(Exception):
 
 
 def find_timeout_error(timeout_ms: int) -> ApiError | None:
-    """What every topic of such a request is refused with, good or bad, when there is no time at all for it.
+    """Return the error for every topic of a request with a timeout of 0 or less; None otherwise.
 
-    Changes here are quick: there is enough in any that is above 0.
+    Changes are fast enough for every positive timeout.
     """
     return ApiError(ErrorCode.REQUEST_TIMED_OUT) if timeout_ms <= 0 else None

@@ -1,8 +1,8 @@
-"""A partition whose records the engine of a cluster has: its log is here while this broker leads it.
+"""A partition with its records in a cluster's engine. Its leader also has a local log.
 
-The log is a copy, made from the engine when the broker becomes the leader, and closed when it is the leader no
-longer. What is appended is acknowledged, and read, when the engine has it: *durable* means that, at every level of
-acks.
+The log is a copy: the broker fills it from the engine when it becomes the leader, and closes it when it loses the
+leadership. A record is acknowledged and readable once the engine has stored it, for every value of acks. That is
+the meaning of *durable* here.
 """
 
 from functools import partial
@@ -17,26 +17,32 @@ from storage.storage_errors import FileClosed
 from storage.topic_partition import TopicPartition
 
 MAX_BATCH_BYTES: Final = 1_400_000
-"""The engine takes 1.5 MiB in a request, keys and all."""
+"""The engine accepts requests of 1.5 MiB, including keys."""
 MAX_WAITING_BYTES: Final = 32 << 20
-"""That a partition may have on its way to the engine: what comes faster is refused until there is room."""
+"""The limit on a partition's unacknowledged bytes to the engine. Further batches are rejected until there is
+room.
+"""
 
 
 class ClusterRecords(Protocol):
-    """The part of a cluster that has the records. All in the event loop's thread."""
+    """The component of a cluster that stores records. All methods belong to the event loop's thread."""
 
     def reserve_room(self, size_bytes: int) -> bool:
-        """Counts so many bytes more, if the engine may have them; whether it may."""
+        """Reserve bytes on the way to the engine; return False if the limit is reached."""
 
     def on_failed(self, partition: TopicPartition, log: PartitionLog) -> None:
-        """The log can no longer be written: the partition is to be read anew."""
+        """Handle a failed log: the partition must be loaded anew."""
 
     def store_log_start(self, partition: TopicPartition, log: PartitionLog) -> None:
-        """Has the engine know where a log begins now; blocks, in any other thread. Raises OSError."""
+        """Store the log start offset in the engine. Blocks; call it outside of the event loop's thread.
+
+        Raises:
+            OSError: the engine failed.
+        """
 
 
 class ClusterPartition(HostedPartition):
-    """A partition with replicas: the engine of a cluster has its records."""
+    """A replicated partition with its records in the cluster's engine."""
 
     __slots__ = ("_records",)
 
@@ -48,20 +54,20 @@ class ClusterPartition(HostedPartition):
 
     @property
     def expiration_ms(self) -> int:
-        """How long an idle producer is remembered."""
+        """The time in milliseconds after which an idle producer expires."""
         return self._expiration_ms
 
     def open(self) -> None:
-        """It is opened when this broker leads it."""
+        """Do nothing: the log is opened when this broker becomes the leader."""
 
     def begin_leading(self, log: PartitionLog, producers: ProducerStateManager) -> None:
-        """This broker leads it from now on."""
+        """Handle the start of this broker's leadership."""
         assert self.log is None, self.name
         self._open_files.count_open_file()
         self.log, self.producers, self.failure = log, producers, None
 
     def end_leading(self) -> PartitionLog | None:
-        """This broker leads it no longer; the log that it had, if any, which is the caller's to close."""
+        """Handle the end of this broker's leadership. Return the log, if any; the caller must close it."""
         log, self.log, self.producers = self.log, None, None
         if log is not None:
             log.segment_listener = None
@@ -70,7 +76,7 @@ class ClusterPartition(HostedPartition):
         return log
 
     def usable_log(self, monotonic_ms: int) -> PartitionLog | None:
-        """The log; None while it is not here. One that has failed is read anew from the engine."""
+        """Return the log, or None without a local one. A failed log is loaded anew from the engine."""
         log = self.log
         if log is not None and log.failure is not None:
             self._records.on_failed(self.name, log)
@@ -78,7 +84,7 @@ class ClusterPartition(HostedPartition):
         return log
 
     def find_append_error(self, size_bytes: int) -> ErrorCode | None:
-        """Why a batch of a size is not to be appended now."""
+        """Return the error that prevents an append of this size now; None if it is possible."""
         if size_bytes > MAX_BATCH_BYTES:
             return ErrorCode.MESSAGE_TOO_LARGE
         queue = None if self.log is None else self.log.durability.replication_queue
@@ -87,7 +93,11 @@ class ClusterPartition(HostedPartition):
         return None if self._records.reserve_room(size_bytes) else ErrorCode.KAFKA_STORAGE_ERROR
 
     def store_log_start(self, log: PartitionLog) -> None:
-        """The engine has to know it. Raises OSError."""
+        """Store the log start offset in the engine.
+
+        Raises:
+            OSError: the engine failed.
+        """
         self._records.store_log_start(self.name, log)
 
 

@@ -1,11 +1,11 @@
-"""The topics of a broker whose directory is taken over: what its copy of the cluster's log says of them.
+"""Read the topics of an adopted Kafka data directory from its copy of the cluster metadata log.
 
-A broker keeps partition counts and properties nowhere else. Without them a compacted topic, or one that keeps its
-records for good, would be taken for one of default retention, and lose records.
+A broker stores partition counts and configs only there. Without them, a compacted topic or one with unlimited
+retention would get the default retention and lose records.
 
-`__cluster_metadata-0` holds a log, and snapshots that stand for everything before their offset
-(`<offset>-<epoch>.checkpoint`, record batches as in a segment). The last bytes may be torn or not yet agreed on by
-the cluster: neither matters for topics that have directories here.
+`__cluster_metadata-0` contains a log, and snapshots that replace everything before their offset
+(`<offset>-<epoch>.checkpoint`, record batches as in a segment). The end may be torn or uncommitted; neither matters
+for topics with directories here.
 
 Source: KIP-500, KIP-630, Kafka's `MetadataImage`.
 """
@@ -41,17 +41,17 @@ _SEGMENT: Final = re.compile(r"\d{20}" + re.escape(LOG_SUFFIX))
 
 
 class MetadataImage(Protocol):
-    """The state that records lead to, as far as it is of interest."""
+    """The state after replaying records, as far as needed."""
 
     def replay(self, record: MetadataRecord) -> None:
-        """Applies one record of the log."""
+        """Apply a record of the log."""
 
     def abort(self) -> None:
-        """Takes back an open transaction, if there is one."""
+        """Roll back an open transaction, if any."""
 
 
 class ClusterTopic(Struct):
-    """A topic of the cluster: its id, how many partitions it has in all, its own properties."""
+    """A topic of the cluster: its id, its number of partitions, its config overrides."""
 
     topic_id: bytes
     partitions: int = 0
@@ -59,14 +59,24 @@ class ClusterTopic(Struct):
 
 
 def read_cluster_topics(files: Files, data_directory: str) -> dict[str, ClusterTopic]:
-    """The cluster's topics by name, none where there is no such log. Raises DamagedFile, OSError."""
+    """Return the cluster's topics by name; empty without a metadata log.
+
+    Raises:
+        DamagedFile: the log is malformed.
+        OSError: a file cannot be read.
+    """
     topics = _ClusterTopicsImage()
     replay_metadata_log(files, data_directory, topics)
     return topics.by_name()
 
 
 def replay_metadata_log(files: Files, data_directory: str, image: MetadataImage) -> None:
-    """Gives an image all records that there are. Raises DamagedFile, OSError."""
+    """Replay all records into an image.
+
+    Raises:
+        DamagedFile: the log is malformed.
+        OSError: a file cannot be read.
+    """
     directory = f"{data_directory}/{CLUSTER_METADATA}-0"
     if not files.is_directory(directory):
         return
@@ -79,7 +89,7 @@ def replay_metadata_log(files: Files, data_directory: str, image: MetadataImage)
         _replay_file(files, f"{directory}/{latest[0]}", image, 0)
     for name in filter(_SEGMENT.fullmatch, names):
         _replay_file(files, f"{directory}/{name}", image, offset)
-    image.abort()  # what the log ends in the middle of
+    image.abort()  # a transaction that is open at the end of the log
 
 
 def _replay_file(files: Files, path: str, image: MetadataImage, first_offset: int) -> None:
@@ -103,7 +113,7 @@ def _decode_records(content: bytes) -> Iterator[tuple[int, MetadataRecord]]:
 
 
 class _ClusterTopicsImage:
-    """The state that the records lead to."""
+    """The topics after replaying records."""
 
     def __init__(self) -> None:
         self._by_id: dict[bytes, ClusterTopic] = {}
@@ -111,11 +121,11 @@ class _ClusterTopicsImage:
         self._before_transaction: tuple[dict[bytes, ClusterTopic], dict[str, bytes]] | None = None
 
     def by_name(self) -> dict[str, ClusterTopic]:
-        """The topics of the cluster by name."""
+        """Return the topics of the cluster by name."""
         return {name: self._by_id[topic_id] for name, topic_id in self._ids.items()}
 
     def replay(self, record: MetadataRecord) -> None:
-        """Applies one record of the log."""
+        """Apply a record of the log."""
         match record:
             case TopicRecord():
                 self._by_id[record.topic_id] = ClusterTopic(record.topic_id)
@@ -137,7 +147,7 @@ class _ClusterTopicsImage:
                 self.abort()
 
     def abort(self) -> None:
-        """Takes back an open transaction, if there is one."""
+        """Roll back an open transaction, if any."""
         if self._before_transaction is not None:
             self._by_id, self._ids = self._before_transaction
             self._before_transaction = None

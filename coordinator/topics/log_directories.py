@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what the logs in the data directory weigh. Source: KIP-113, KIP-827, Kafka's
+"""DescribeLogDirs: the sizes of the logs in the data directory. Source: KIP-113, KIP-827, Kafka's
 `ReplicaManager.describeLogDirs`.
 """
 
@@ -23,7 +23,7 @@ from storage.storage_errors import format_error_reason
 def answer_describe_log_dirs(
     plane: DataPlane, request: DescribeLogDirsRequest, context: Context, now: Now
 ) -> Answer:
-    """The one directory there is, with the logs that are asked for and open; others are left out, as in Kafka."""
+    """Describe the only data directory with the requested open logs. As in Kafka other logs are omitted."""
     directory = plane.directory
     result = DescribeLogDirsResult(error_code=ErrorCode.NONE, log_dir=directory.path, topics=[])
     answer = Answer(DescribeLogDirsResponse(results=[result]))
@@ -48,7 +48,7 @@ def _describe_topics(
 
 
 def _find_requested(catalogue: Catalogue, request: DescribeLogDirsRequest) -> dict[Topic, set[int]]:
-    """Partitions that there are, however many the request names."""
+    """Yield the requested partitions that exist."""
     if request.topics is None:
         return {topic: set(range(len(topic.partitions))) for topic in catalogue.listed()}
     wanted: dict[Topic, set[int]] = {}

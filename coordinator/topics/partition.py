@@ -199,11 +199,12 @@ class HostedPartition:
 
     def close_for_deletion(self) -> None:
         """Close the log, if open, before its deletion, and prevent that it is reopened."""
-        # Full collections of garbage are rare. What it opens its log with knows its topic, which knows this one,
+        # Break reference cycles, since full garbage collections are rare: `open_log` refers to
+        # the topic, and the topic to this partition.
         self.open_log = partial(_raise_deleted, self.name)
         if self.log is not None:
             self.log.close_deleted()
-            self.log.segment_listener = None  # and who follows the log knows that.
+            self.log.segment_listener = None  # the listener refers to the log
             self._open_files.release_file()
 
     def usable_log(self, monotonic_ms: int) -> PartitionLog | None:

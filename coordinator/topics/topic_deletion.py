@@ -27,7 +27,7 @@ from storage.storage_errors import StorageError, catch_storage_error, format_err
 from storage.topic_partition import TopicPartition
 
 TopicKey = tuple[str | None, bytes]
-"""How a request gives a topic: its name, or None, and its id, or zeros."""
+"""The name, or None, and the id, or zeros, of a topic in a request."""
 _DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 HIGH_WATERMARK: Final = -1
@@ -37,7 +37,7 @@ NO_LOW_WATERMARK: Final = -1
 async def answer_delete_topics(
     plane: DataPlane, request: DeleteTopicsRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Delete or refuse each topic on its own, in the order of the request; a duplicate gets one result."""
+    """Delete or reject each topic independently, in the order of the request. Duplicates share one result."""
     catalogue = plane.catalogue
     requested: list[TopicKey] = [(name, ZERO_ID) for name in request.topic_names]
     requested += [(state.name, state.topic_id) for state in request.topics]
@@ -75,8 +75,9 @@ async def answer_delete_topics(
 async def _delete_topics(
     work: LongWork, catalogue: Catalogue, requested: Sequence[Topic]
 ) -> tuple[list[Topic], list[TopicChange], OSError | StorageError | None]:
-    """Delete topics. Return those that are deleted, the changes, and why the disk has refused the others; None when
-    another request has deleted them."""
+    """Delete topics. Return the deleted ones, the changes, and the disk error for the others, or None if another
+    request deleted them.
+    """
     existing = [topic for topic in requested if catalogue.find_topic_by_id(topic.topic_id) is topic]
     if not existing:
         return [], [], None
@@ -91,7 +92,7 @@ async def _delete_topics(
 
 
 def _find_request_error(config: DataPlaneConfig, timeout_ms: int, version: int) -> ApiError | None:
-    """The error of the whole request. Kafka checks this before any right."""
+    """Return the error of the whole request. Kafka checks this before authorization."""
     if not config.delete_topic_enable:
         code = ErrorCode.INVALID_REQUEST if version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
         return ApiError(code)
@@ -109,8 +110,9 @@ async def _refuse_all(work: LongWork, requested: Sequence[TopicKey], error: ApiE
 def _find_topic(
     catalogue: Catalogue, context: Context, key: TopicKey, count: int
 ) -> Topic | DeletableTopicResult:
-    """Return the topic to delete, or the refusal. A topic that is named has to be describable before anything is
-    said of it; one that is given by its id has to be deletable only."""
+    """Return the topic to delete, or the error. A topic given by name requires the right to describe it before the
+    response reveals its existence; one given by id requires only the right to delete.
+    """
     name, topic_id = key
     invalid = ErrorCode.INVALID_REQUEST
     if name is None and topic_id == ZERO_ID:
@@ -144,7 +146,7 @@ def _refuse_named_twice(
     results: dict[TopicKey, DeletableTopicResult],
     found: dict[TopicKey, Topic],
 ) -> None:
-    """Refuse the topics that are named and given by their ids as well; both together get one result."""
+    """Reject topics that the request gives both by name and by id. Both entries share one result."""
     by_id = {topic.topic_id: key for key, topic in found.items() if key[0] is None}
     for key, topic in list(found.items()):
         topic_id = topic.topic_id
@@ -178,24 +180,24 @@ def _build_storage_error(key: TopicKey, error: OSError | StorageError) -> Deleta
 
 
 class _RecordDeletion(NamedTuple):
-    """A partition, the offset at which its log is to begin, and its result in the response."""
+    """A partition, its requested log start offset, and its result in the response."""
 
     partition: HostedPartition
     start: int
     result: DeleteRecordsPartitionResult
 
     def refuse(self, error: ErrorCode) -> None:
-        """Have the response refuse the deletion."""
+        """Set the error of the result."""
         self.result.error_code, self.result.low_watermark = error, NO_LOW_WATERMARK
 
 
 async def answer_delete_records(
     plane: DataPlane, request: DeleteRecordsRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Delete the records of each partition on its own. No log is changed before the disk has where all of them
-    begin.
+    """Delete the records of each partition independently. The new log start offsets are stored before any log
+    changes.
 
-    As in Kafka a topic without partitions is not answered, and of a partition that comes twice the last counts.
+    As in Kafka the response omits topics without partitions, and the last of duplicate partitions counts.
     """
     deletions: dict[TopicPartition, _RecordDeletion] = {}
     topics = []
@@ -225,7 +227,7 @@ async def answer_delete_records(
 async def _delete_records(
     plane: DataPlane, context: Context, work: LongWork, deletions: dict[TopicPartition, _RecordDeletion]
 ) -> None:
-    """Record where logs are to begin, and delete their records before that."""
+    """Store the new log start offsets, then delete the records before them."""
     for name, deletion in list(deletions.items()):
         if plane.catalogue.find_partition(*name) is not deletion.partition:  # deleted at a checkpoint
             deletion.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -243,7 +245,7 @@ async def _delete_records(
         if log is None or not plane.is_leader(name, context):
             deletion.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif not log.is_deleted:
-            # Retention tries again to remove a segment that the disk keeps: the records are deleted all the same.
+            # The records are deleted even if a segment's file remains; retention removes it later.
             error = catch_storage_error(partial(log.delete_records_before, deletion.start))
             if isinstance(error, StorageError):
                 deletion.refuse(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -272,7 +274,11 @@ def _find_partition(plane: DataPlane, context: Context, name: str, number: int) 
 
 
 def _find_new_start(partition: HostedPartition, offset: int) -> int:
-    """Where the log is to begin. Raises ApiError."""
+    """Return the new log start offset.
+
+    Raises:
+        ApiError: the offset is invalid.
+    """
     log = partition.log
     if log is None:
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -56,10 +56,10 @@ from protocol.schema import ZERO_UUID
 from storage.storage_errors import StorageError, format_error_reason
 
 PARTITIONS_PER_STEP: Final = 200
-"""Partitions that are described in one step."""
+"""The number of partitions described in one step."""
 
 AbsentTopics = dict[str, tuple[ErrorCode, MissingReason | None]]
-"""Why topics are not there: for the client, and where it is news for people."""
+"""The reasons for missing topics: the error for the client, and the reason if it must be logged."""
 
 
 async def answer_metadata(
@@ -80,7 +80,7 @@ async def answer_metadata(
             if topic is not None:
                 topics.append(await describer.describe_topic(work, topic))
     elif ids:
-        # When one is asked for by id, names alone are not looked at.
+        # If the request gives a topic by id, topics given only by name are ignored.
         for topic_id in dict.fromkeys(ids):
             topic = catalogue.find_topic_by_id(topic_id)
             if topic is None:
@@ -132,7 +132,7 @@ class _TopicDescriber:
         self._operations = ON_TOPIC if with_operations else OPERATIONS_NOT_REQUESTED
 
     async def describe_topic(self, work: LongWork, topic: Topic) -> MetadataResponseTopic:
-        """Describe a topic as it is now; it may have any number of partitions."""
+        """Describe a topic in its present state. It may have any number of partitions."""
         partitions: list[MetadataResponsePartition] = []
         for first in range(0, len(topic.partitions), PARTITIONS_PER_STEP):
             page = topic.partitions[first : first + PARTITIONS_PER_STEP]
@@ -148,7 +148,7 @@ class _TopicDescriber:
         )
 
     def describe_absent(self, name: str, error: ErrorCode) -> MetadataResponseTopic:
-        """Describe a topic that does not exist, or not yet."""
+        """Describe a missing topic."""
         return MetadataResponseTopic(
             error_code=error,
             name=name,
@@ -165,7 +165,7 @@ def _describe_unknown_id(topic_id: bytes) -> MetadataResponseTopic:
 
 
 def _is_invalid(request: MetadataRequest, version: int) -> bool:
-    """Whether topics are asked for in a way that the version does not know: by id before v12, by nothing."""
+    """Return whether the request form is invalid for its version: a topic id before v12, or neither name nor id."""
     entries = request.topics or []
     if version < 12:
         return any(entry.name is None or entry.topic_id != ZERO_ID for entry in entries)
@@ -173,7 +173,7 @@ def _is_invalid(request: MetadataRequest, version: int) -> bool:
 
 
 def _build_refused(request: MetadataRequest, version: int) -> MetadataResponse:
-    """As Kafka answers a whole Metadata request with an error: topics without a name have an empty one."""
+    """Build Kafka's response for an invalid Metadata request: topics without a name have an empty one."""
     response: MetadataResponse = build_error_response(request, version, ErrorCode.INVALID_REQUEST)
     for topic in response.topics:
         topic.name = topic.name or ""
@@ -202,7 +202,7 @@ def _find_absence(
     creates: bool,
     may_create: TopicRight | None,
 ) -> tuple[ErrorCode, MissingReason | None]:
-    """Return why a topic was not created."""
+    """Return the reason why a topic was not created."""
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if find_name_error(name) is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, MissingReason.ILLEGAL_NAME
@@ -220,17 +220,17 @@ def _find_absence(
 async def _reserve_topics(
     plane: DataPlane, work: LongWork, names: Iterable[str], may_create: TopicRight | None
 ) -> tuple[dict[Topic, int], CreatedTopics, AbsentTopics]:
-    """Reserve the topics that do not exist and may be created, as many as one request creates. Return the reserved
-    topics with their numbers of partitions, the refusals for want of descriptors, and why others are not there.
+    """Reserve missing topics that may be created, up to the limit of one request. Return the reserved topics with
+    their numbers of partitions, the errors for lack of descriptors, and the reasons for the others.
 
-    A Metadata request creates no internal topic. Of two names that metrics cannot tell apart it creates the first.
+    A Metadata request creates no internal topic. Of two names with the same metric name it creates the first.
     """
     catalogue, count = plane.catalogue, plane.config.num_partitions
     factor = plane.config.default_replication_factor
     reserved: dict[Topic, int] = {}
     refused: CreatedTopics = {}
     absent: AbsentTopics = {}
-    # Where CreateTopics refuses so many, a client of Kafka's asks in vain as well.
+    # CreateTopics rejects this many as well, so Kafka's clients would retry in vain.
     if count > MAX_PARTITIONS:
         return reserved, refused, absent
     for name in names:
@@ -268,8 +268,7 @@ async def _create_topics(
     may_create: TopicRight | None,
     changes: list[TopicChange],
 ) -> AbsentTopics:
-    """Create the topics that do not exist and may be created. Return why some of them are not there yet, or cannot
-    be."""
+    """Create missing topics that may be created. Return the reasons for the topics still missing."""
     reserved, refused, absent = await _reserve_topics(plane, work, names, may_create)
     if not reserved and not refused:
         return absent
@@ -297,10 +296,9 @@ async def _create_topics(
 async def answer_describe_topic_partitions(
     plane: DataPlane, request: DescribeTopicPartitionsRequest, context: Context, work: LongWork
 ) -> Answer:
-    """One page: no topics asked for means all; a cursor continues at its topic and partition.
+    """Return one page of topics. A request without topics lists all; a cursor continues at its topic and partition.
 
-    A cursor that makes no sense (a topic that was not asked for, a negative partition) is answered for each
-    topic with INVALID_REQUEST.
+    An invalid cursor (a topic not requested, a negative partition) gives INVALID_REQUEST for each topic.
     """
     catalogue, config = plane.catalogue, plane.config
     cursor = request.cursor

@@ -14,7 +14,7 @@ _BATCH_BYTES: Final = 256 * _MEGABYTE
 
 
 def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What every command that reads the log takes."""
+    """Add the options of every command that reads the log."""
     options = (
         click.option(
             "--log-dir", required=True, metavar="DIR", help="data directory of groupd or of a broker"
@@ -41,8 +41,8 @@ def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @log_options
 @click.option("--follow", is_flag=True, help="go on until interrupted")
 def ingest(log_dir: str, warehouse: str, master: str | None, max_bytes: int | None, follow: bool) -> None:
-    """Add what is new in the log to the tables, exactly once."""
-    # Spark takes seconds to import: not before the options are known to be right.
+    """Add the new records of the log to the tables, exactly once."""
+    # Importing Spark takes seconds, so validate the options first.
     from pipeline.ingest import ingest as run
     from pipeline.session import check_java, start
     from pipeline.warehouse import Warehouse

@@ -1,12 +1,12 @@
-"""The records of many batches as columns: where each begins, and its fields.
+"""Read the records of many batches as columns: the start of each record, and its fields.
 
-Each batch has a section of records. Uncompressed sections stay where they are; packed ones are unpacked behind
-them, so that all are ranges of one buffer. Where records begin has to be found one after the other within a
-batch, but the k-th record of all batches can be found at once. Long batches among short ones would make that
-slow: when few are left, they are walked one by one. Then every field of every record is read at once.
+Each batch has a section of records. Uncompressed sections stay in place; decompressed ones are appended, so that
+all sections are ranges of one buffer. Within a batch the starts of records must be found one after the other, but
+the k-th records of all batches are found at once. Because a few long batches among short ones would make that slow,
+the last remaining batches are walked one by one. Then every field of all records is read at once.
 
-A section that does not read as its header says is *odd*: damaged, or written in a rare form. Odd batches are for
-the plain decoder.
+A section that contradicts its header is *odd*: damaged, or written in a rare form. The plain decoder handles odd
+batches.
 """
 
 from typing import Final, NamedTuple
@@ -25,7 +25,7 @@ _MAX_TIME_BYTES: Final = 8  # of a time's distance; more would not fit the arith
 
 
 class Sections(NamedTuple):
-    """Sections of records, as ranges of one padded buffer."""
+    """Record sections as ranges of one padded buffer."""
 
     data: Bytes
     starts: Numbers
@@ -34,7 +34,7 @@ class Sections(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Records by column. Places are in the buffer of the sections; a length of -1 is null."""
+    """Records by column. Positions refer to the buffer of the sections; a length of -1 is null."""
 
     batch: Numbers
     """The index of its batch."""
@@ -47,7 +47,7 @@ class Records(NamedTuple):
 
 
 def find_sections(buffer: bytes | memoryview, frames: Frames) -> Sections:
-    """The sections of batches in a buffer, unpacked."""
+    """Return the decompressed sections of the batches in a buffer."""
     starts = frames.positions + HEADER_BYTES
     ends = frames.positions + frames.sizes
     is_odd = np.zeros(len(frames), bool)
@@ -70,9 +70,9 @@ def find_sections(buffer: bytes | memoryview, frames: Frames) -> Sections:
 
 
 def find_records(sections: Sections, counts: Numbers) -> tuple[Records, Flags]:
-    """Every record of the sections that are not odd, in order, and which sections are odd.
+    """Return all records of the regular sections in order, and which sections are odd.
 
-    In: how many records each section must hold.
+    `counts` are the numbers of records that the headers promise.
     """
     data, starts, ends, is_odd = sections
     is_odd = is_odd | (counts * MIN_RECORD_BYTES > ends - starts) | ((counts == 0) & (starts != ends))
@@ -89,7 +89,7 @@ def find_records(sections: Sections, counts: Numbers) -> tuple[Records, Flags]:
 
 
 def _places(sections: Sections, counts: Numbers) -> tuple[Numbers, Flags]:
-    """Where each record begins, and which sections turned out odd (their places are anywhere inside)."""
+    """Return the start of each record, and which sections are odd (their positions are arbitrary but in range)."""
     data, starts, ends, _ = sections
     first = np.cumsum(counts) - counts
     places = np.zeros(int(counts.sum()), np.int64)
@@ -104,7 +104,7 @@ def _places(sections: Sections, counts: Numbers) -> tuple[Numbers, Flags]:
         lengths = varints(data, here)
         then = lengths.after + lengths.values
         wrong = ~lengths.is_sound | (lengths.values < MIN_RECORD_BYTES - 1) | (then > limit)
-        # A section that went wrong is not left, only kept inside itself: its places are never used.
+        # Keep the position of an odd section in range; its results are never used.
         at[:left] = np.where(wrong, starts[order[:left]], then)
         is_odd[order[:left]] |= wrong
         number += 1
@@ -121,8 +121,8 @@ def _places(sections: Sections, counts: Numbers) -> tuple[Numbers, Flags]:
 
 
 def _walk(raw: memoryview, at: int, end: int, count: int) -> tuple[list[int], int]:
-    """The places of the next `count` records of one section and where the last ends; fewer, and -1, when
-    there are not as many.
+    """Return the positions of the next `count` records of one section and the end of the last. If there are fewer,
+    return these and -1.
     """
     found: list[int] = []
     add = found.append
@@ -153,7 +153,9 @@ def _fields(data: Bytes, places: Numbers, batch: Numbers, ends: Numbers) -> tupl
     last = len(data) - PADDING_BYTES
     lengths = varints(data, places)
     end = lengths.after + lengths.values
-    times = varints(data, np.minimum(lengths.after + 1, last), _MAX_TIME_BYTES)  # after the attributes
+    times = varints(
+        data, np.minimum(lengths.after + 1, last), _MAX_TIME_BYTES
+    )  # the position after the attributes
     offsets = varints(data, np.minimum(times.after, last))
     keys = varints(data, np.minimum(offsets.after, last))
     key_lengths = np.maximum(keys.values, -1)
@@ -168,7 +170,7 @@ def _fields(data: Bytes, places: Numbers, batch: Numbers, ends: Numbers) -> tupl
         & keys.is_sound
         & values.is_sound
         & (end <= ends[batch])
-        # One byte is left: that there are no headers. A record with headers is read by the plain decoder.
+        # The remaining byte is a header count of 0. The plain decoder reads records with headers.
         & (after_value + 1 == end)
         & (data[np.clip(after_value, 0, last)] == 0)
     )

@@ -1,8 +1,8 @@
-"""Reading structs of one version at many places at once, field by field as the schema declares them.
+"""Read structs of one version at many positions at once, field by field as the schema declares them.
 
-What the daemon reads with a generated function per version, this reads with one column per field. It covers what
-keys and values of offset commits are made of: numbers, strings, and in flexible versions a tagged section that is
-empty or holds one UUID. A struct in any other form is not *plain* and left to the plain decoder.
+The daemon reads structs with a generated function per version; this module reads one column per field. It supports
+the types in keys and values of offset commits: numbers, strings, and in flexible versions a tagged section that is
+empty or has one UUID. A struct in any other form is not *plain*, and the plain decoder reads it.
 """
 
 from typing import Any, Final, NamedTuple
@@ -19,27 +19,27 @@ _UUID_BYTES: Final = 16
 
 
 Chosen = Numbers | slice
-"""Which elements: their indices, or all of them, for which no column is copied."""
+"""The selected elements: their indices, or a slice for all, which copies no column."""
 
 
 def chosen_by(flags: Flags) -> Chosen:
-    """Those that are flagged."""
+    """Return the selection of the flagged elements."""
     return slice(None) if flags.all() else np.flatnonzero(flags)
 
 
 class Strings(NamedTuple):
-    """Places of strings and their lengths in bytes."""
+    """Positions of strings and their lengths in bytes."""
 
     starts: Numbers
     lengths: Numbers
 
     def take(self, chosen: Chosen) -> "Strings":
-        """Some of them."""
+        """Return the selected strings."""
         return Strings(self.starts[chosen], self.lengths[chosen])
 
 
 class Structs(NamedTuple):
-    """Structs by column: fixed-width numbers, strings, and the place of a UUID (-1: it has its default)."""
+    """Structs by column: fixed-width numbers, strings, and the position of a UUID (-1: it has its default)."""
 
     numbers: dict[str, Numbers]
     strings: dict[str, Strings]
@@ -48,7 +48,7 @@ class Structs(NamedTuple):
 
 
 class _Cursor:
-    """The place in each struct, kept inside the buffer whatever is read."""
+    """The read position in each struct, always kept inside the buffer."""
 
     def __init__(self, data: Bytes, at: Numbers) -> None:
         self.data = data
@@ -57,8 +57,8 @@ class _Cursor:
         self._last = len(data) - PADDING_BYTES
 
     def move(self, at: Numbers) -> None:
-        """Goes to new places; those outside the buffer are no place for a plain struct."""
-        # Nearly always so, and cheaper to find out than to do what follows.
+        """Set new positions. A position outside of the buffer marks its struct as not plain."""
+        # The usual case; the test is cheaper than the code below.
         if not len(at) or (at.min() >= 0 and at.max() <= self._last):
             self.at = at
             return
@@ -66,20 +66,20 @@ class _Cursor:
         self.at = np.clip(at, 0, self._last)
 
     def number(self, width: int) -> Numbers:
-        """The next number."""
+        """Read the next number."""
         numbers = fixed(self.data, self.at, width)
         self.move(self.at + width)
         return numbers
 
     def unsigned(self) -> Numbers:
-        """The next unsigned variable-length integer."""
+        """Read the next unsigned varint."""
         found = unsigned_varints(self.data, self.at)
         self.is_plain &= found.is_sound
         self.move(found.after)
         return found.values
 
     def string(self, is_flexible: bool) -> Strings:
-        """The next string."""
+        """Read the next string."""
         lengths = self.unsigned() - 1 if is_flexible else self.number(2)
         if len(lengths) and (lengths.min() < 0 or lengths.max() > MAX_STRING_BYTES):
             self.is_plain &= (lengths >= 0) & (lengths <= MAX_STRING_BYTES)
@@ -89,7 +89,7 @@ class _Cursor:
         return strings
 
     def tagged_uuid(self, field: FieldLayout | None) -> Numbers:
-        """The places of a tagged UUID, in a section that holds nothing else."""
+        """Read the positions of a UUID in a tagged section without other fields."""
         places = np.full(len(self.at), -1, np.int64)
         counts = self.unsigned()
         has_tag = counts != 0
@@ -109,16 +109,16 @@ _LAYOUTS: Final[dict[tuple[type[Any], int], tuple[FieldLayout, ...]]] = {}
 
 
 def _fields(cls: type[Any], version: int) -> tuple[FieldLayout, ...]:
-    """The layout, worked out once."""
+    """Return the cached field layout."""
     if (cls, version) not in _LAYOUTS:
         _LAYOUTS[cls, version] = layout(cls, version)
     return _LAYOUTS[cls, version]
 
 
 def read_structs(data: Bytes, at: Numbers, ends: Numbers, cls: type[Any], version: int) -> Structs:
-    """The structs of class `cls` that begin at `at` and must end at `ends`.
+    """Read the structs of class `cls` that begin at `at` and must end at `ends`.
 
-    In: a class of numbers and strings that may not be null, and at most one tagged UUID.
+    The class must have only numbers, non-null strings, and at most one tagged UUID.
     """
     is_flexible = version in message_info(cls).flexible
     cursor = _Cursor(data, at)

@@ -1,4 +1,4 @@
-"""Choosing where log ends come from."""
+"""Choose the source of log ends."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -11,18 +11,20 @@ from pipeline.log_ends.snapshot import Snapshot, TakeSnapshot
 from storage.topic_partition import TopicPartition
 
 Measure = Callable[[Collection[TopicPartition], Period, Snapshot], Iterable[LogEnd]]
-"""Finds log ends: of these partitions, over this period, up to the instant of the snapshot. May raise BadInput."""
+"""Return the log ends of partitions over a period up to the time of the snapshot. May raise BadInput."""
 
 
 def measure_nothing(*_: object) -> list[LogEnd]:
-    """No log ends are known: lag is not either."""
+    """Return no log ends, so the lag is unknown."""
     return []
 
 
 def measurer(log_dir: str | None, bootstrap: str | None, log_end_offsets: str | None) -> Measure:
-    """From a live cluster, else from a file, else from the topic logs in a directory, else from nowhere.
+    """Return the function that measures log ends: at a live cluster, else from a file, else from the topic logs in
+    a directory, else none.
 
-    A file is read, and an address looked at, at once: BadInput for what is no use.
+    Raises:
+        BadInput: the file or the address is invalid; both are checked at once.
     """
     if bootstrap is not None:
         parse_address(bootstrap)
@@ -37,7 +39,7 @@ def measurer(log_dir: str | None, bootstrap: str | None, log_end_offsets: str | 
 
 
 def snapshot_taker(log_dir: str, bootstrap: str | None) -> TakeSnapshot:
-    """The function that an ingest of `log_dir` calls before it reads.
+    """Return the function that takes the snapshot of an ingest of `log_dir`.
 
     It measures the cluster if one is given, else the directory. At a URL without a cluster it only takes the time.
     """
@@ -50,8 +52,9 @@ def snapshot_taker(log_dir: str, bootstrap: str | None) -> TakeSnapshot:
 
 
 def _snapshot_of_both(bootstrap: str, path: str | None) -> Snapshot:
-    """The topics of the cluster. The offsets log in the directory counts up to where the cluster says that it ends;
-    where the cluster does not say so, or knows another log than this one, up to where it ends in the directory."""
+    """Return the topics of the cluster and the offsets log of the directory. The end of a partition is the
+    cluster's, or the directory's if the cluster does not know it or has another log.
+    """
     if path is None:
         return snapshot_of_cluster(bootstrap)._replace(offsets_log=None)
     before = offsets_log_in_directory(path)

@@ -53,10 +53,16 @@ _MIN_KEY_BITS: Final = 2048
 def create_listener_context(
     settings: TlsSettings, store: KeyStore, trusted: Sequence[x509.Certificate]
 ) -> ssl.SSLContext:
-    """What a listener shakes hands with. Raises KeyStoreError. Writes a file that is gone when this returns,
-    and that nobody can read meanwhile: OpenSSL takes a key from files alone."""
+    """Create the TLS context of a listener.
+
+    OpenSSL loads keys only from files, so the key is written to a temporary file. Other users cannot read the file,
+    and it is deleted before the return.
+
+    Raises:
+        KeyStoreError: the key store is unusable.
+    """
     context = AlertingServerContext(ssl.PROTOCOL_TLS_SERVER)
-    # A renegotiation is work that a client orders for nothing.
+    # A client could cause load by renegotiations.
     context.options |= ssl.OP_NO_RENEGOTIATION
     limit_context(context, settings)
     if any(find_weakness(each) for each in (*store.chain, *trusted)):
@@ -64,15 +70,16 @@ def create_listener_context(
     load_key_store(context, store)
     if trusted and settings.ssl_client_auth != "none":
         context.load_verify_locations(cadata=b"".join(each.public_bytes(Encoding.DER) for each in trusted))
-    # For Java whatever is in a truststore may sign, or be shown itself, however far from a root it is.
+    # As in Java every certificate in a truststore is a trust anchor, also without a root above it.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_mode = _VERIFY[settings.ssl_client_auth]
     return context
 
 
 def find_unlisted_suites(settings: TlsSettings) -> list[str]:
-    """The cipher suites of TLS 1.3 that are served although they are not in the property: Python's `ssl` has them
-    all or none."""
+    """Return the enabled TLS 1.3 cipher suites that the property does not list: Python's `ssl` enables all or none
+    of them.
+    """
     named = TLS_1_3 & set(settings.ssl_cipher_suites)
     if not named or "TLSv1.3" not in settings.ssl_enabled_protocols:
         return []
@@ -80,7 +87,11 @@ def find_unlisted_suites(settings: TlsSettings) -> list[str]:
 
 
 def read_client_context(settings: TlsSettings, files: Files) -> ssl.SSLContext:
-    """What a client of these settings shakes hands with; it need not have a key store. Raises KeyStoreError."""
+    """Load the TLS context of a client. The key store is optional.
+
+    Raises:
+        KeyStoreError: a store is unusable.
+    """
     has_key = settings.ssl_keystore_location or settings.ssl_keystore_key
     store = read_key_store(settings, files) if has_key else None
     return create_client_context(settings, store, read_truststore(settings, files))
@@ -89,8 +100,11 @@ def read_client_context(settings: TlsSettings, files: Files) -> ssl.SSLContext:
 def create_client_context(
     settings: TlsSettings, store: KeyStore | None, trusted: Sequence[x509.Certificate]
 ) -> ssl.SSLContext:
-    """Create the TLS context of a client. Without a truststore it trusts as the system does. Raises
-    KeyStoreError."""
+    """Create the TLS context of a client. Without a truststore it trusts the system's certificates.
+
+    Raises:
+        KeyStoreError: a store is unusable.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = bool(settings.ssl_endpoint_identification_algorithm)
     limit_context(context, settings)
@@ -98,7 +112,7 @@ def create_client_context(
         allow_weak_certificates(context)
     if trusted:
         context.load_verify_locations(cadata=b"".join(each.public_bytes(Encoding.DER) for each in trusted))
-        # As for Java, whatever is in a truststore is trusted, however far from a root it is.
+        # As in Java every certificate in a truststore is a trust anchor, also without a root above it.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     else:
         context.load_default_certs()
@@ -110,8 +124,12 @@ def create_client_context(
 def create_inter_broker_context(
     settings: TlsSettings, store: KeyStore, trusted: Sequence[x509.Certificate], listener: ssl.SSLContext
 ) -> ssl.SSLContext:
-    """What this broker shakes hands with as a client of others. In: the stores of the listener, and its context.
-    Raises KeyStoreError, also for a certificate that a broker with the same truststore would refuse."""
+    """Create the context for connections to other brokers. `settings`, `store` and `trusted` are the listener's,
+    and `listener` is its context.
+
+    Raises:
+        KeyStoreError: a store is unusable, or a broker with the same truststore would reject the certificate.
+    """
     context = create_client_context(settings, store, trusted)
     checks_host, context.check_hostname = context.check_hostname, False
     try:
@@ -129,7 +147,11 @@ def create_inter_broker_context(
 
 
 def _check_handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
-    """Raises SSLError where they do not come together."""
+    """Run a handshake in memory.
+
+    Raises:
+        SSLError: the handshake failed.
+    """
     to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
     sides = [client.wrap_bio(to_client, to_server), server.wrap_bio(to_server, to_client, server_side=True)]
     for _ in range(_MAX_TURNS):
@@ -148,7 +170,11 @@ def _is_handshake_done(side: ssl.SSLObject) -> bool:
 
 
 def create_http_context(certificate: str, key: str, files: Files) -> ssl.SSLContext:
-    """In: the paths of two files in PEM, which may be the same. Raises StartFailed."""
+    """Create the context of the HTTP port from two PEM files, which may be the same.
+
+    Raises:
+        StartFailed: a file is unusable.
+    """
     name = f"http.tls.certificate: {certificate}"
     try:
         private_key = parse_pem_key(_read_file(files, "http.tls.key", key), "", f"http.tls.key: {key}")
@@ -169,7 +195,11 @@ def _read_file(files: Files, name: str, path: str) -> bytes:
 
 
 def limit_context(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    """Gives a context its versions and cipher suites. Raises KeyStoreError."""
+    """Set the TLS versions and cipher suites of a context.
+
+    Raises:
+        KeyStoreError: a value is not supported.
+    """
     suites = settings.ssl_cipher_suites
     older = [OPENSSL_NAMES[each] for each in suites if each not in TLS_1_3]
     versions = set(settings.ssl_enabled_protocols)
@@ -189,7 +219,11 @@ def limit_context(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def load_key_store(context: ssl.SSLContext, store: KeyStore) -> None:
-    """Gives a context its key and certificates. Raises KeyStoreError."""
+    """Load the key and the certificate chain into a context.
+
+    Raises:
+        KeyStoreError: OpenSSL rejects them.
+    """
     password = secrets.token_bytes(32)
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password))
     chain = b"".join(each.public_bytes(Encoding.PEM) for each in store.chain)
@@ -201,8 +235,9 @@ def load_key_store(context: ssl.SSLContext, store: KeyStore) -> None:
 
 
 def find_weakness(certificate: x509.Certificate) -> str | None:
-    """Why OpenSSL would not take a certificate as it is set up, in words that follow its subject; None where it
-    would. The signature of one that signs itself says nothing, and is not looked at."""
+    """Return the reason why OpenSSL's security level rejects a certificate, as a predicate of its subject; None if
+    it accepts it. The signature of a self-signed certificate is not checked.
+    """
     key = certificate.public_key()
     if isinstance(key, rsa.RSAPublicKey | dsa.DSAPublicKey) and key.key_size < _MIN_KEY_BITS:
         return f"has a key of {key.key_size} bits"
@@ -212,6 +247,6 @@ def find_weakness(certificate: x509.Certificate) -> str | None:
 
 
 def allow_weak_certificates(context: ssl.SSLContext) -> None:
-    """Makes a context take them, its own and those of clients. Its cipher suites stay."""
+    """Make a context accept weak certificates, its own and those of clients. Its cipher suites stay."""
     suites = [each["name"] for each in context.get_ciphers() if each["name"] not in TLS_1_3]
     context.set_ciphers(":".join([*suites, "@SECLEVEL=0"]))

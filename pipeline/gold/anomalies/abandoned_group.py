@@ -1,6 +1,7 @@
-"""A group that has lost its members while what it should read goes on growing.
+"""Find groups that lost their members while their lag grows.
 
-A group that is empty between two runs of a batch is none: it has come back from absences as long as this one.
+A group that is regularly empty between the runs of a batch job does not count: it has returned from equally long
+absences before.
 """
 
 from bisect import bisect_right
@@ -16,7 +17,7 @@ _RETURNED: Final = "rebalance"
 
 
 class MeasuredEnds:
-    """Measured log ends of each partition. In: the rows of `log_end_offsets`."""
+    """Measured log ends of each partition, from the rows of `log_end_offsets`."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._ends: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
@@ -24,7 +25,7 @@ class MeasuredEnds:
             self._ends[row["topic"], row["partition"]].append((row["at_ts"], row["log_end_offset"]))
 
     def end_at(self, topic: str, partition: int, at_us: int) -> int | None:
-        """Return the end that was measured last up to a time, None without a measurement."""
+        """Return the last end measured until a time; None without a measurement."""
         measured = self._ends.get((topic, partition), [])
         number = bisect_right(measured, at_us, key=itemgetter(0))
         return measured[number - 1][1] if number else None
@@ -33,13 +34,17 @@ class MeasuredEnds:
 def abandoned_group(
     rebalances: Sequence[Row], lag: Iterable[Row], log_ends: MeasuredEnds, as_of_us: int
 ) -> list[Row]:
-    """Return a row for a group without members for MIN_ALONE_S and longer than it ever was before it came
-    back, if its lag has grown meanwhile. `amount`: messages that wait now; `previous_offset`: how many waited
-    then, NULL where that is unknown.
+    """Return a row for a group that has had no members for MIN_ALONE_S and longer than ever before its return, if
+    its lag has grown meanwhile. `amount`: the lag now; `previous_offset`: the lag at the start, NULL if unknown.
 
-    In: the rows of a group of `rebalance_stats`, in log order, and of `lag`; log ends; the time that counts
-    as now. A commit after the last member left (a reset) shows that an operator looks after the group: the
-    time counts from there. Without a log end from before the group was empty, all of the lag counts as new.
+    A commit after the last member left (an offset reset) shows that an operator maintains the group; the absence
+    counts from that commit. Without a log end from before the absence, the whole lag counts as new.
+
+    Args:
+        rebalances: the group's rows of `rebalance_stats` in log order.
+        lag: the group's rows of `lag`.
+        log_ends: the measured log ends.
+        as_of_us: the reference time in microseconds.
     """
     last = rebalances[-1] if rebalances else None
     if last is None or last["kind"] != EMPTIED or last["ended_by"] or last["record_ts"] > as_of_us:

@@ -1,9 +1,13 @@
-"""Offsets that the coordinator is about to forget: who comes back later begins where auto.offset.reset says.
+"""Find offsets that the coordinator will soon expire. A consumer that returns later starts at auto.offset.reset.
 
-When an offset expires follows Kafka: a time that the commit itself carries; of a group without members, the
-retention after it became empty; of a group that never had members, after the commit; of a consumer group with
-members, after the commit, but only for topics that nobody subscribes to, and so for one of KIP-848 with members or
-without. Other offsets do not expire.
+The expiry follows Kafka. A commit may carry its own expiry time. Otherwise the retention counts:
+
+- for a group without members, from the time at which it became empty;
+- for a group that never had members, from the commit;
+- for a consumer group with members, from the commit, but only for topics without a subscriber. This applies to
+  KIP-848 groups with or without members.
+
+Other offsets do not expire.
 
 Source: KIP-211, Kafka's `OffsetExpirationCondition`.
 """
@@ -24,22 +28,22 @@ _MICROS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class GroupStanding:
-    """A group at the end of the log, of whichever protocol it is then."""
+    """The state of a group of either protocol at the end of the log."""
 
     has_members: bool
-    """As far as expiry goes: a consumer group of KIP-848 counts as one with members, always."""
+    """With respect to expiry. A KIP-848 consumer group always counts as having members."""
     was_simple: bool = False
-    """It never had members of a protocol, or is deleted."""
+    """The group never had members of a protocol, or is deleted."""
     is_deleted: bool = False
     state_us: int | None = None
     topics: frozenset[str] | None = None
-    """The subscribed ones, None where they are unreadable."""
+    """The subscribed topics; None if they cannot be decoded."""
     group_log_offset: int | None = None
     generation: int | None = None
 
 
 def group_standing(history: GroupRecords, consumer: Row | None) -> GroupStanding | None:
-    """Return how a group stands at the end, None without a record. In: its records, `consumer_standing`."""
+    """Return the final state of a group from its records and `consumer_standing`; None without a record."""
     last = history.classic[-1] if history.classic else None
     if consumer is not None and (last is None or consumer["log_offset"] > last["log_offset"]):
         topics = frozenset(consumer["topics"])
@@ -69,11 +73,14 @@ def _subscribed_topics(record: Row, history: GroupRecords) -> frozenset[str] | N
 def expiring_offsets(
     latest_offsets: Iterable[Row], standing: GroupStanding | None, retention_minutes: int, as_of_us: int
 ) -> list[Row]:
-    """Return one row for each topic of a group with offsets that expire within a day of now, or should have
-    expired. `amount`: its partitions; `until_ts`: the first expiry.
+    """Return one row for each topic of a group with offsets that expire within a day, or are overdue. `amount`: the
+    number of partitions; `until_ts`: the first expiry.
 
-    In: the rows of a group of `latest_offsets`; its standing; `offsets.retention.minutes` of the cluster; the
-    time that counts as now.
+    Args:
+        latest_offsets: the group's rows of `latest_offsets`.
+        standing: the group's state.
+        retention_minutes: `offsets.retention.minutes` of the cluster.
+        as_of_us: the reference time in microseconds.
     """
     due: dict[tuple[str, str], list[tuple[int, Row]]] = {}
     for row in latest_offsets:
@@ -89,7 +96,7 @@ def expiring_offsets(
 
 
 def _retained_since(row: Row, standing: GroupStanding | None) -> int | None:
-    """The time from which the retention counts, None for an offset that does not expire."""
+    """Return the start of the retention of an offset; None if it does not expire."""
     commit_us: int | None = row["commit_ts"]
     if standing is None or standing.is_deleted or standing.was_simple:
         return commit_us

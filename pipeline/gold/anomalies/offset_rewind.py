@@ -1,4 +1,4 @@
-"""An offset went backwards: what lies between is consumed again, or was reset on purpose."""
+"""Find offsets that went backwards. The group consumes the records in between again, or an operator reset it."""
 
 from typing import Final
 
@@ -30,13 +30,12 @@ REWINDS: Final = Fold(
     keys=(),
     rows=lambda commits: commits.filter(commits.column("is_rewind")),
 )
-"""The commits that are below the one before."""
+"""The commits below the previous one."""
 
 
 def offset_rewind(rewinds: pa.Table) -> pa.Table:
-    """Return each commit below the one before it, with both presumed writers. `amount`: offsets gone back.
-
-    In: the fold REWINDS.
+    """Return each commit of the fold REWINDS below the previous one, with the presumed writers of both. `amount`:
+    the number of offsets in between.
     """
     member, previous = rewinds.column("member"), rewinds.column("previous_member")
     is_unknown, was_unknown = pc.is_null(member), pc.is_null(previous)

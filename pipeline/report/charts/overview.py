@@ -1,4 +1,4 @@
-"""All groups together: how much was consumed, by whom."""
+"""Plot the consumption of all groups."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -18,7 +18,7 @@ HEIGHT_INCHES: Final = 2.9
 
 
 def overview(gathered: Gathered) -> str:
-    """Stacked offsets per second, of the groups shown and of all others."""
+    """Plot stacked offsets per second of the groups with details and of all others."""
     step_s = gathered.info["step_s"]
     grid = steps(gathered.start, gathered.end, step_s)
     names = [details.summary["group"] for details in gathered.groups if details.progress][:SHOWN]
