@@ -1,4 +1,4 @@
-"""What does it cost to be let in, by TLS and by SASL, and who else notices when a thousand clients come at once?"""
+"""What does a TLS and SASL login cost, and how do a thousand concurrent logins affect other clients?"""
 
 import asyncio
 import resource
@@ -35,7 +35,7 @@ from tests.interop.build import CannotBuild
 FULL: Final = Pace(5, 1.0, 8)
 GROUPD: Final = "groupd"
 AT_ONCE: Final = 16
-"""Clients that come one after the other, for the cost of one."""
+"""The number of clients in sequence for the cost of one login."""
 CONNECTIONS: Final = 1000
 FIRST: Final = 20
 HEARTBEAT_SECONDS: Final = 0.005
@@ -59,15 +59,15 @@ FIGURES: Final = (*map(_logins, BOUND), _memory(SSL), _pause(SSL))
 
 
 class Neighbour:
-    """A client in a process of its own: sends a heartbeat every few milliseconds as long as the block lasts."""
+    """A client in its own process that sends a heartbeat every few milliseconds until the block ends."""
 
     def __init__(self, server: Server, frame: bytes) -> None:
-        """In: a listener that asks nothing, and the heartbeat."""
+        """`server` is a listener without authentication; `frame` is the heartbeat."""
         start_anew = get_context("spawn")
         self._pipe, other = start_anew.Pipe()
         self._process = start_anew.Process(target=_heartbeats, args=(other, server.host, server.port, frame))
         self.waited: list[float] = []
-        """For each answer in seconds, sorted, once the block is left."""
+        """The sorted latencies in seconds, available after the block."""
 
     def __enter__(self) -> Self:
         self._process.start()
@@ -96,7 +96,7 @@ def _heartbeats(pipe: PipeConnection, host: str, port: int, frame: bytes) -> Non
 
 
 async def let_in(server: Server, seconds: float) -> Measured:
-    """Clients come, one after the other in each of a few places, and go again as soon as they are let in."""
+    """Let clients log in and disconnect in sequence on each of a few parallel connections."""
     latencies: list[float] = []
     cpu_before, began = server.cpu_seconds(), perf_counter()
 
@@ -112,7 +112,7 @@ async def let_in(server: Server, seconds: float) -> Measured:
 
 
 async def _come(server: Server, number: int) -> list[Connection]:
-    """All come at once, and stay."""
+    """Connect all clients at once and keep them connected."""
     return await asyncio.gather(*(Connection.open(server) for _ in range(number)))
 
 
@@ -122,27 +122,27 @@ def _go(connections: Sequence[Connection]) -> None:
 
 
 class Storm(NamedTuple):
-    """Clients that all come back at once."""
+    """A simultaneous reconnect of all clients."""
 
     seconds: float
-    """Until the last one is let in."""
+    """The seconds until the last client has logged in."""
     waited: Sequence[float]
-    """By a neighbour meanwhile, in seconds, sorted."""
+    """The sorted latencies of a neighbour during the storm, in seconds."""
 
 
 class Held(NamedTuple):
-    """What many connections are to a server."""
+    """The cost of many connections for a server."""
 
     bytes_each: float
     storms: Sequence[Storm]
 
 
 async def hold(listening: Listening, listener: str, number: int, storms: int) -> Held:
-    """Many come, and then all come again and again. In: a server that nobody has come to by this listener."""
+    """Connect many clients, then repeatedly reconnect them all. The server's listener must be unused before."""
     server = listening[listener]
     (member,) = await join_all(listening[PLAINTEXT], group_names(1))
     neighbour = listening[PLAINTEXT], encode_frame(member.heartbeat_request(), NEWEST)
-    first = await _come(server, FIRST)  # what is made once is made by then
+    first = await _come(server, FIRST)  # warm up one-time initialisations
     before = server.resident_bytes()
     connections = await _come(server, number)
     bytes_each = (server.resident_bytes() - before) / number
@@ -159,7 +159,7 @@ async def hold(listening: Listening, listener: str, number: int, storms: int) ->
 
 
 async def measure(pace: Pace = FULL, number: int = CONNECTIONS, *, with_kafka: bool = True) -> Report:
-    """Clients that come and go, by each listener of the servers in turn; then many that stay."""
+    """Measure logins at each listener of the servers in turn, then many connections that stay."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     groups = group_names(1)
     seen: dict[tuple[str, str], list[Measured]] = {}
@@ -202,7 +202,7 @@ async def measure(pace: Pace = FULL, number: int = CONNECTIONS, *, with_kafka: b
 def _add(
     report: Report, listener: str, ours: Sequence[Measured], its: Sequence[Measured] | None, held: Held
 ) -> None:
-    """The row of a listener, and its figures."""
+    """Add the row of a listener and its figures."""
     theirs, to_kafka = "", ""
     if its is not None:
         ratios = [mine.per_cpu_second / other.per_cpu_second for mine, other in zip(ours, its, strict=True)]

@@ -1,7 +1,7 @@
 """What do TLS, SASL and 10,000 ACLs cost a heartbeat and a commit?
 
-The listeners of every protocol, groupd's and Kafka's, have the same configuration and get the same requests. Beside
-them is a groupd with none of it: what an authorizer costs shows against that one.
+The listeners of every protocol of groupd and Kafka have the same configuration and get the same requests. A groupd
+without security shows the cost of the authorizer.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def _frame(member: Member, request: str) -> bytes:
 
 
 async def measure(pace: Pace = FULL, *, with_kafka: bool = True) -> Report:
-    """All listeners of all servers in turn, heartbeats first."""
+    """Measure all listeners of all servers in turn, heartbeats first."""
     names = group_names(CONNECTIONS)
     with ExitStack() as stack:
         certificate = new_certificate(stack)
@@ -97,7 +97,7 @@ async def _side(server: Server, members: Sequence[Member], request: str) -> Side
 
 
 def _add(report: Report, request: str, seen: Seen) -> None:
-    """The rows of one request, and its figures."""
+    """Add the rows and the figures of one request."""
     for load in LOADS:
         without = [_rate(seen, OPEN, load), *_waits(seen, OPEN, load), "", *[""] * len(QUANTILES)]
         report.rows.append([request, str(load), OPEN, *without, "", ""])
@@ -118,7 +118,7 @@ def _add(report: Report, request: str, seen: Seen) -> None:
 
 
 def _rate(seen: Seen, side: str, load: Load) -> str:
-    """ "" for a side that is not there."""
+    """Return the rate; "" for a missing side."""
     runs = seen.get((side, load), ())
     return Absolute(spread([run.per_cpu_second for run in runs], "k")) if runs else ""
 

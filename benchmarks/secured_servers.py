@@ -1,7 +1,7 @@
-"""groupd and Kafka with the same configuration of security: listeners of every protocol, and 10,000 ACLs.
+"""groupd and Kafka with the same security configuration: listeners of every protocol, and 10,000 ACLs.
 
-Who is asked is the same on all listeners, so that what differs is how clients got there. An own listener is there
-for whoever sets it up, as a super user; Kafka's controller and its broker speak to each other by it as well.
+The principal is the same on all listeners, so that only the authentication differs. A separate listener serves the
+set-up by a super user; Kafka's controller and broker also use it between each other.
 """
 
 import ssl
@@ -41,7 +41,7 @@ SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
 SSL: Final = "SSL"
 SASL_SSL: Final = "SASL_SSL"
 LISTENERS: Final = (PLAINTEXT, SASL_PLAINTEXT, SSL, SASL_SSL)
-"""Each by its protocol."""
+"""One for each security protocol."""
 _ADMIN: Final = "ADMIN"
 _ALL: Final = (*LISTENERS, _ADMIN)
 ACLS: Final = 10_000
@@ -65,14 +65,14 @@ _GROUPD: Final = (
 )
 
 Listening = Mapping[str, Server]
-"""A server as it is reached by each of its listeners."""
+"""A server with the address of each of its listeners."""
 
 
 class Certificate:
-    """A key (RSA, 2,048 bits) and a certificate that is its own authority."""
+    """A 2,048-bit RSA key with a self-signed certificate."""
 
     def __init__(self, directory: Path) -> None:
-        """In: where the file for the server is made."""
+        """Create the key and write the server's file to `directory`."""
         key = rsa.generate_private_key(65537, 2048)
         name = x509.Name.from_rfc4514_string("CN=localhost")
         now = datetime.now(UTC)
@@ -83,7 +83,7 @@ class Certificate:
         certificate = builder.add_extension(address, critical=False).sign(key, hashes.SHA256())
         pem = certificate.public_bytes(Encoding.PEM)
         self.path = directory / "server.pem"
-        """Of both, for a server."""
+        """Key and certificate, for a server."""
         self.path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + pem)
         self.trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         """For clients."""
@@ -91,12 +91,12 @@ class Certificate:
 
 
 def new_certificate(stack: ExitStack) -> Certificate:
-    """Its file is gone when `stack` is left."""
+    """Create a certificate. Its file is deleted when `stack` is closed."""
     return Certificate(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groupd-bench-"))))
 
 
 def security(ports: Mapping[str, int], certificate: Certificate) -> dict[str, str]:
-    """The properties of listeners at these ports, and of the authorizer."""
+    """Return the properties of listeners at these ports and of the authorizer."""
     protocols = {_name(each): SASL_PLAINTEXT if each == _ADMIN else each for each in ports}
     module = "org.apache.kafka.common.security"
     admin = f'username="admin" password="{_SECRET}" user_admin="{_SECRET}"'
@@ -120,7 +120,7 @@ def security(ports: Mapping[str, int], certificate: Certificate) -> dict[str, st
 
 
 def _name(listener: str) -> str:
-    """In properties: what starts brokers for tests takes underscores for dots."""
+    """Format a property name for the test helpers, which replace underscores by dots."""
     return listener.replace("_", "")
 
 
@@ -136,7 +136,7 @@ def _reached(server: Server, ports: Mapping[str, int], certificate: Certificate)
 
 
 async def secured_groupd(stack: ExitStack, certificate: Certificate, groups: Sequence[str]) -> Listening:
-    """groupd; stopped when `stack` is left."""
+    """Run groupd until `stack` is closed."""
     ports = dict(zip(_ALL, free_ports(len(_ALL)), strict=True))
     options = [word for each in security(ports, certificate).items() for word in ("-o", "=".join(each))]
     server = stack.enter_context(groupd(*_GROUPD, *options, listens=()))
@@ -146,12 +146,16 @@ async def secured_groupd(stack: ExitStack, certificate: Certificate, groups: Seq
 
 
 def open_groupd(stack: ExitStack) -> Server:
-    """groupd with nothing of all that."""
+    """Run groupd without security."""
     return stack.enter_context(groupd(*_GROUPD))
 
 
 async def secured_kafka(stack: ExitStack, certificate: Certificate, groups: Sequence[str]) -> Listening:
-    """Kafka; stopped when `stack` is left. Raises CannotBuild."""
+    """Run Kafka until `stack` is closed.
+
+    Raises:
+        CannotBuild: Kafka is missing.
+    """
     directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="groupd-bench-"))
     broker = KafkaBroker(directory, {}, java_options=AS_KAFKA_STARTS)
     _, _, plaintext = broker.bootstrap.rpartition(":")
@@ -179,7 +183,7 @@ async def secured_kafka(stack: ExitStack, certificate: Certificate, groups: Sequ
 
 
 async def _fill(admin: Server, groups: Sequence[str]) -> None:
-    """The user and the ACLs."""
+    """Create the user and the ACLs."""
     connection = await Connection.open(admin)
     salted = pbkdf2_hmac("sha256", _SECRET.encode(), _SALT, _ITERATIONS)
     user = ScramCredentialUpsertion(
@@ -203,8 +207,9 @@ async def _fill(admin: Server, groups: Sequence[str]) -> None:
 
 
 def acls(groups: Sequence[str]) -> list[AclCreation]:
-    """READ on each group and on the topic for those who measure; as many others about groups and topics of other
-    teams, of which one in ten is about all that begin alike."""
+    """Return READ on each group and on the topic for the measuring principal, and as many ACLs of other principals
+    on other groups and topics; one in ten of these is prefixed.
+    """
     own = [
         _allow(resource_type, name, PatternType.LITERAL, principal)
         for principal in ("User:ANONYMOUS", f"User:{_USER}")

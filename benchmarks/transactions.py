@@ -1,9 +1,9 @@
-"""How many transactions does a second of server CPU commit, and how long does one take?
+"""How many transactions can a second of server CPU commit, and how long does one take?
 
-Each is what a stream processor does: ten records to one partition, the offset of one partition of its group, and
-the end. A producer begins the next one when the last one's end is answered, before its markers are everywhere: both
-servers let it wait for that in steps of `add.partitions.to.txn.retry.backoff.ms`, so that one producer alone is a
-matter of waiting. Apache Kafka answers when the records are in the page cache, as `log.flush=os` does.
+Each transaction does the work of a stream processor: ten records to one partition, the offset of one partition of
+its group, and the commit. A producer begins the next one after the EndTxn response, before all markers are written.
+Both servers make it retry at intervals of `add.partitions.to.txn.retry.backoff.ms`, so a single producer mostly
+waits. Apache Kafka acknowledges records in the page cache, as `log.flush=os` does.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ Seen = Mapping[tuple[str, Load], Sequence[Transacted]]
 
 
 class _Side:
-    """One of those that are compared: a server and producers that have their ids."""
+    """A compared server, with producers that have their ids."""
 
     def __init__(self, server: Server, producers: Sequence[Producer]) -> None:
         self._server = server
@@ -46,7 +46,7 @@ class _Side:
 
     @classmethod
     async def open(cls, server: Server, groups: Sequence[str]) -> "_Side":
-        """A producer for each group, which has one member."""
+        """Create a producer for each group; a group has one member."""
         producers = []
         for number, member in enumerate(await join_all(server, groups)):
             member.connection.transport.abort()
@@ -55,12 +55,12 @@ class _Side:
         return cls(server, producers)
 
     async def window(self, load: Load, seconds: float) -> Transacted:
-        """Transactions of as many producers as the load has connections."""
+        """Run transactions with one producer per connection of the load."""
         return await keep_transacting(self._server, self._producers[: load.connections], seconds)
 
 
 async def measure(pace: Pace = FULL, others: Sequence[str] = (KAFKA,)) -> Report:
-    """All servers in turn, with each number of producers."""
+    """Measure all servers in turn with each number of producers."""
     groups = group_names(CONNECTIONS)
     with ExitStack() as stack:
         servers = {

@@ -1,7 +1,7 @@
-"""When a server is warm: windows of the same load cost it the same.
+"""Detect when a server is warm: consecutive windows of the same load have the same cost.
 
-A Java program compiles itself while it runs and gets several times as fast by that; caches fill everywhere. A peer
-that is measured before it is warm flatters whoever is compared with it.
+A Java program compiles itself while it runs and becomes several times as fast; caches fill everywhere. A comparison
+with a cold peer is not fair.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,19 +15,19 @@ MOST_WINDOWS: Final = 16
 
 
 class WarmedUp(NamedTuple):
-    """What the windows of a warm-up measured, in their order."""
+    """The measurements of the windows of a warm-up, in order."""
 
     figures: Sequence[float]
 
     @property
     def apart(self) -> float:
-        """By how much of the lowest the last windows differ; infinite before there were enough."""
+        """Return the spread of the last windows relative to the lowest; infinite if there are too few."""
         last = self.figures[-IN_A_ROW:]
         return max(last) / min(last) - 1 if len(last) == IN_A_ROW else float("inf")
 
     @property
     def is_settled(self) -> bool:
-        """Whether the server is warm."""
+        """Return whether the server is warm."""
         return self.apart <= AGREEMENT
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class WarmedUp(NamedTuple):
 
 
 def method(most: int) -> str:
-    """For the text of a report. In: of windows, for each server."""
+    """Describe the method for a report. `most` is the maximum number of windows per server."""
     return (
         f"Each server was warmed up until {IN_A_ROW} windows in a row agreed within {AGREEMENT:.0%}, and for "
         f"{most} windows at most."
@@ -47,7 +47,7 @@ METHOD: Final = method(MOST_WINDOWS)
 
 
 async def warm_up(window: Callable[[], Awaitable[float]], most: int = MOST_WINDOWS) -> WarmedUp:
-    """Measures windows until the server is warm, or `most` of them."""
+    """Measure windows until the server is warm, at most `most`."""
     warmed = WarmedUp([])
     while len(warmed.figures) < most and not warmed.is_settled:
         warmed = WarmedUp([*warmed.figures, await window()])
@@ -57,9 +57,8 @@ async def warm_up(window: Callable[[], Awaitable[float]], most: int = MOST_WINDO
 async def warm_up_sides(
     sides: Mapping[str, Side], loads: Sequence[Load], most: int, seconds: float
 ) -> list[str]:
-    """Warms up every side with every load, one after the other, in windows of so many seconds.
-
-    Out: those that never settled, in words.
+    """Warm up every side with every load in turn, in windows of `seconds`. Return a text for each that did not
+    settle.
     """
     never = []
     for name, side in sides.items():

@@ -1,5 +1,5 @@
-"""The offsets log as tables and a report: reads what groupd or a Kafka broker wrote, with Spark.
+"""Convert the offsets log of groupd or a Kafka broker to tables and a report with Spark.
 
-`decode` and `segments` know the log and no Spark; `source` is Spark's view of it; `ingest` fills the silver
-tables of a warehouse; `gold` says what they mean; `report` shows it.
+`decode` and `segments` read the log without Spark; `source` is its Spark data source; `ingest` fills the silver
+tables of a warehouse; `gold` derives tables from them; `report` presents these.
 """

@@ -1,9 +1,9 @@
 """Derive all gold tables of a warehouse from silver.
 
-A build finds the period and the consumed partitions, measures log ends, and makes one pass over the history
-(`pipeline.group_pass`), which yields the rows of every group. What spans groups follows from parts of that
-(`pipeline.gold.across_groups`). Commits of earlier builds are not read again: their folds are kept
-(`pipeline.fold_checkpoint`). Each table replaces its predecessor when it is complete.
+A build determines the period and the consumed partitions, measures log ends, and makes one pass over the history
+(`pipeline.group_pass`), which yields the rows of every group. `pipeline.gold.across_groups` derives the tables that
+span groups from parts of these. A build does not read commits of earlier builds again, because it keeps their folds
+(`pipeline.fold_checkpoint`). Each complete table replaces its predecessor.
 """
 
 import time
@@ -79,16 +79,16 @@ GOLD: Final[dict[str, Table]] = {
         BUILD_INFO,
     )
 }
-"""By name, in the order in which they are built; `build_info` is last and says that the others are there."""
+"""The tables by name in build order. `build_info` is last and marks the others as complete."""
 
 N_STEPS: Final = len(GOLD) + 1
-"""Of a build: the pass over the history, and each table."""
+"""The number of steps of a build: the pass over the history, and each table."""
 
 RETENTION_MINUTES: Final = 10080
 
 
 KEEP_FROM: Final = 200_000
-"""Records."""
+"""The number of records."""
 
 _SCOPE: Final = Table.declare(
     "scope",
@@ -104,14 +104,14 @@ _SCOPE: Final = Table.declare(
     n bigint
     """,
 )
-"""The last commit of each group and partition, as far as a build has to know it before the pass, and periods."""
+"""The last commit of each group and partition, as needed before the pass, and periods."""
 
 _ROWS_OF_A_TASK: Final = 500_000
-"""Commits that one task sorts in memory."""
+"""The number of commits that one task sorts in memory."""
 
 
 class Built(NamedTuple):
-    """One table as it was built."""
+    """A built table."""
 
     name: str
     rows: int
@@ -120,12 +120,12 @@ class Built(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """How to build.
+    """The settings of a build.
 
-    `measure`: where log ends come from. `retention_minutes`: `offsets.retention.minutes` of the cluster, which
-    says when offsets expire. `full`: all commits are folded anew, as if nothing was kept of earlier builds; the
-    tables are the same. `keep_from`: from how many records on what is folded is kept for the next build.
-    `on_step` is called before the commits are folded and before each table, `on_table` after each table.
+    `measure`: returns log ends. `retention_minutes`: `offsets.retention.minutes` of the cluster, which determines
+    the expiry of offsets. `full`: fold all commits again instead of reusing folds of earlier builds; the tables are
+    the same. `keep_from`: the number of records from which folds are kept for the next build. `on_step` is called
+    before the commits are folded and before each table, `on_table` after each table.
     """
 
     measure: Measure = measure_nothing
@@ -139,7 +139,8 @@ class BuildSettings:
 def build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings = BuildSettings()) -> None:
     """Replace all gold tables of a warehouse.
 
-    Raises BadInput if another build runs, and from `measure`, in both cases before a table is replaced.
+    Raises:
+        BadInput: another build is running, or `measure` failed; no table has changed.
     """
     warehouse.check_version()
     with alone(warehouse, BUILD) as is_alone, reading(warehouse):
@@ -185,18 +186,18 @@ def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -
 
 
 class _Scope(NamedTuple):
-    """What a build is about."""
+    """The extent of a build."""
 
     period: Period
-    """Of all records, from the first to the last; a single instant without records."""
+    """From the first to the last record; a single instant without records."""
     partitions: list[TopicPartition]
-    """Those with a committed offset."""
+    """The partitions with a committed offset."""
     n_commits: int
-    """Commits to read."""
+    """The number of commits to read."""
 
 
 def _find_scope(commits: DataFrame, records: Mapping[str, DataFrame], folds: DataFrame | None) -> _Scope:
-    """In one query, and from the folds of earlier commits."""
+    """Determine the scope with one query and from the folds of earlier commits."""
     times = [records[name].select("record_ts") for name in ("group_generations", "group_epochs")]
     parts = [commits.select(*PARTITION_OF_GROUP, "log_offset", "tombstone", "record_ts"), *times]
     whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
@@ -267,7 +268,7 @@ def _publish(files: TableFiles, warehouse: Warehouse, settings: BuildSettings) -
 
 
 def _instant_of_lag(measured: list[LogEnd], snapshot: Snapshot) -> int | None:
-    """That of the snapshot; of a file, which was made at another time, that of its last measurement."""
+    """Return the time of the snapshot, or of the last measurement in a file, which has its own times."""
     if not measured:
         return None
     return max((end.at_ms for end in measured if end.source == FILE), default=snapshot.instant_ms)

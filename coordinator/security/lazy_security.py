@@ -1,5 +1,5 @@
-"""Opens the store of ACLs and credentials: at the start if an authorizer is configured or the data directory has
-some, else at the first request that needs it. Until then none of its modules is imported.
+"""Open the store of ACLs and credentials: at start if an authorizer is configured or the data directory has some,
+else at the first request that needs it. Its modules are imported only then.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LazySecurity:
-    """The security of a server: its ACLs and credentials, opened when they are first needed."""
+    """The ACLs and credentials of a server, opened on first use."""
 
     def __init__(
         self,
@@ -23,8 +23,18 @@ class LazySecurity:
         failures: OngoingFailures,
         shared: "SharedSecurityStorage | None" = None,
     ) -> None:
-        """In: an open directory; who counts what the disk refuses; what all brokers of a cluster have, in the place
-        of what the directory has. Raises DamagedFile, OSError."""
+        """Open the store if needed at start.
+
+        Args:
+            directory: an open data directory.
+            config: the configuration.
+            failures: counts disk errors.
+            shared: the shared storage of a cluster, which replaces the directory.
+
+        Raises:
+            DamagedFile: the stored state is malformed.
+            OSError: the disk failed.
+        """
         self._directory = directory
         self._config = config
         self._failures = failures
@@ -35,18 +45,18 @@ class LazySecurity:
 
     @property
     def store(self) -> "SecurityStore":
-        """All of it."""
+        """Return the store; open it on first use."""
         if self._store is None:
             self._store = self._open_store()
         return self._store
 
     @property
     def authorizer(self) -> "Authorizer | None":
-        """Who decides what a client may do; None: everybody may do everything."""
+        """The authorizer; None: every operation is allowed."""
         return None if self._store is None else self._store.authorizer
 
     async def stop(self) -> None:
-        """Waits for what is being written."""
+        """Wait for the current write."""
         if self._store is not None:
             await self._store.stop()
 

@@ -30,8 +30,9 @@ NO_PRODUCER_EPOCH = -1
 async def answer_describe_producers(
     plane: DataPlane, request: DescribeProducersRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Describe the producers of each partition; a partition that the request repeats is described once, so that the
-    answer cannot grow beyond what the partitions hold. As in Kafka only a missing topic has an error message."""
+    """Describe the producers of each partition, a repeated partition only once, so that the partitions bound the
+    size of the response. As in Kafka only a missing topic has an error message.
+    """
     topics: dict[str, DescribeProducersTopicResponse] = {}
     described = set()
     for topic in request.topics:
@@ -49,10 +50,10 @@ async def answer_describe_producers(
 
 
 class ActiveProducers(list[DescribeProducersProducerState]):
-    """The producers of one partition, each described when the encoder reaches it.
+    """The producers of one partition. The encoder creates the description of each on demand.
 
-    A partition may have a million producers. As objects they would take hundreds of megabytes, in each of several
-    answers at once. The encoder stops at the largest answer that a connection may have
+    A partition may have a million producers. As objects they would need hundreds of megabytes in each of several
+    concurrent responses. The encoder stops at the maximum response size of a connection
     (`network/large_messages.py`).
     """
 
@@ -93,7 +94,7 @@ def _describe_partition(
 
 
 def _describe_producer(row: tuple[int, ...]) -> DescribeProducersProducerState:
-    """A producer of whose epoch only a marker is known has no sequence."""
+    """Describe a producer. If only a marker set its epoch, it has no sequence number."""
     producer_id, epoch, last_sequence, last_offset, _, timestamp_ms, coordinator_epoch, first_offset = row
     return DescribeProducersProducerState(
         producer_id=producer_id,
@@ -116,8 +117,7 @@ def _build_partition_error(
 def answer_init_producer_id(
     plane: DataPlane, request: InitProducerIdRequest, context: Context, now: Now
 ) -> Answer | LongAnswer:
-    """Give the producer a new id, at epoch 0. As in Kafka it replaces an id that a producer without transactions
-    already has."""
+    """Return a new producer id with epoch 0. As in Kafka it replaces the id of a producer without transactions."""
     assert request.transactional_id is None, "for the transaction coordinator"
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return Answer(build_error_response(request, context.api_version, ErrorCode.INVALID_REQUEST))

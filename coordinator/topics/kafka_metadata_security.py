@@ -1,5 +1,5 @@
-"""The ACLs and the SCRAM credentials of a broker whose directory is taken over: see
-`coordinator/topics/kafka_metadata_log.py`.
+"""Read the ACLs and SCRAM credentials of an adopted Kafka data directory;
+`coordinator/topics/kafka_metadata_log.py` describes the log.
 
 Source: Kafka's `AclsImage` and `ScramImage`.
 """
@@ -33,14 +33,19 @@ _MECHANISMS: Final = frozenset(ScramMechanism)
 
 
 def read_cluster_security(files: Files, data_directory: str) -> SecurityState:
-    """What the cluster knew, nothing where there is no such log. Raises DamagedFile, OSError."""
+    """Return the cluster's ACLs and credentials; empty without a metadata log.
+
+    Raises:
+        DamagedFile: the log is malformed.
+        OSError: a file cannot be read.
+    """
     found = _SecurityImage()
     replay_metadata_log(files, data_directory, found)
     return found.state()
 
 
 class _SecurityImage:
-    """What the records lead to."""
+    """The security state after replaying records."""
 
     def __init__(self) -> None:
         self._acls: dict[bytes, AclBinding] = {}
@@ -50,12 +55,12 @@ class _SecurityImage:
         )
 
     def state(self) -> SecurityState:
-        """All of it. What no ACL can be (an empty principal of an early release) is left out."""
+        """Return the state without invalid ACLs (early releases allowed an empty principal)."""
         acls = (acl for acl in self._acls.values() if why_inconsistent(acl) is None)
         return SecurityState(frozenset(acls), dict(self._scram))
 
     def replay(self, record: MetadataRecord) -> None:
-        """Applies one record of the log."""
+        """Apply a record of the log."""
         match record:
             case AccessControlEntryRecord():
                 self._acls[record.id] = AclBinding(
@@ -83,7 +88,7 @@ class _SecurityImage:
                 self.abort()
 
     def abort(self) -> None:
-        """Takes back an open transaction, if there is one."""
+        """Roll back an open transaction, if any."""
         if self._before_transaction is not None:
             self._acls, self._scram = self._before_transaction
             self._before_transaction = None

@@ -1,11 +1,11 @@
-"""The work of a request that takes long, as the data plane sees it.
+"""The interface of long requests in the data plane.
 
-A long handler is a coroutine with a `LongWork`. It does everything that waits through this object: for its turn
-on the event loop, for another thread, for the disk, for the coordinator of a transaction. The data plane itself
-knows no event loop. Tests and the start of a daemon run the same coroutines at once, with a `OneStepWork`.
+A long handler is a coroutine with a `LongWork`. All its waits go through this object: for a turn on the event loop,
+another thread, the disk, or the transaction coordinator. The data plane itself has no event loop. Tests and the
+start of a daemon run the same coroutines in one step, with a `OneStepWork`.
 
-Other requests run during each await. After it the handler looks up again what it relies on (topic, partition,
-leader, log), or holds only values that cannot go stale.
+Other requests run during each await. Afterwards the handler looks up its topic, partition, leader or log again, or
+uses only immutable values.
 """
 
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
@@ -51,50 +51,61 @@ class LongWork(Budget, Protocol):
     """The work of one request. Other requests run during each await."""
 
     async def call_in_thread(self, function: Callable[[], T]) -> T:
-        """Call a function in another thread. Return its result; raises its error."""
+        """Call a function in another thread. Return its result or raise its error."""
 
     async def write_offset_checkpoint(self, draft: CheckpointDraft) -> None:
-        """Write a checkpoint of offsets to the disk. Raises OSError."""
+        """Write a checkpoint of offsets to the disk.
+
+        Raises:
+            OSError: the disk failed.
+        """
 
     async def add_or_verify_partitions(self, request: AddOrVerifyRequest) -> AddOrVerifyResult:
-        """Have the coordinator of a transaction add partitions to it, or verify them."""
+        """Let the transaction coordinator add partitions to a transaction, or verify them."""
 
     def begin_changes(self) -> None:
-        """Note that the work changes data from now on: it runs to its end, also after the client has
-        disconnected."""
+        """Mark that the work changes data from now on: it completes even if the client disconnects."""
 
     def now(self) -> Now:
         """Return the present time."""
 
 
 def reject_transaction(request: AddOrVerifyRequest) -> AddOrVerifyResult:
-    """Refuse a request to a transaction coordinator, for work outside of transactions. Raises AssertionError."""
+    """Reject a request to a transaction coordinator, for work outside of transactions.
+
+    Raises:
+        AssertionError: always.
+    """
     raise AssertionError(f"no transaction coordinator for {request}")
 
 
 class OneStepWork:
-    """The `LongWork` of a coroutine that runs in one step: it never waits for anything but the disk."""
+    """The `LongWork` of a coroutine that runs in one step: only disk I/O blocks."""
 
     __slots__ = ("_add_or_verify", "_now")
 
     def __init__(self, now: Now | None = None, add_or_verify: AddOrVerify = reject_transaction) -> None:
-        """In: the time, which stands still; None for work that needs no time."""
+        """`now` is the constant time; None for work that does not use the time."""
         self._now = now
         self._add_or_verify = add_or_verify
 
     async def checkpoint(self) -> None:
-        """Continue at once: work in one step lets no other work go first."""
+        """Continue at once: other requests do not run in between."""
 
     async def call_in_thread(self, function: Callable[[], T]) -> T:
         """Call a function in this thread."""
         return function()
 
     async def write_offset_checkpoint(self, draft: CheckpointDraft) -> None:
-        """Write a checkpoint of offsets to the disk. Raises OSError."""
+        """Write a checkpoint of offsets to the disk.
+
+        Raises:
+            OSError: the disk failed.
+        """
         draft.write()
 
     async def add_or_verify_partitions(self, request: AddOrVerifyRequest) -> AddOrVerifyResult:
-        """Have the coordinator answer at once."""
+        """Let the coordinator answer at once."""
         return self._add_or_verify(request)
 
     def begin_changes(self) -> None:
@@ -107,7 +118,7 @@ class OneStepWork:
 
 
 IN_ONE_STEP: Final = OneStepWork()
-"""For work that needs neither the time nor a transaction coordinator."""
+"""For work that uses neither the time nor a transaction coordinator."""
 
 
 async def run_directory_steps(work: LongWork, steps: DirectorySteps[T]) -> T:

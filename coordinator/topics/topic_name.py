@@ -1,5 +1,4 @@
-"""Rules for names of topics: valid names, and names that metrics cannot tell apart, of which only one may
-exist.
+"""Rules for topic names: valid characters, and collisions of metric names.
 
 Source: Kafka's `Topic`, `Topic.hasCollision`.
 """
@@ -14,7 +13,7 @@ CLUSTER_METADATA: Final = "__cluster_metadata"
 INTERNAL_TOPICS: Final = frozenset({*COORDINATOR_TOPICS, "__share_group_state"})
 MAX_LENGTH: Final = 249
 _MAX_SHOWN: Final = 1000
-"""Characters of a name in an error. Old versions of CreateTopics have room for 32,767 bytes."""
+"""The maximum length of a name in an error text. Old versions of CreateTopics allow 32,767 bytes."""
 
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -38,12 +37,12 @@ def find_name_error(name: str) -> str | None:
 
 
 def is_internal(name: str) -> bool:
-    """Whether a topic belongs to the broker: clients may read it and not write to it."""
+    """Return whether a topic is internal: clients may read it but not write to it."""
     return name in INTERNAL_TOPICS
 
 
 def metric_name(name: str) -> str:
-    """The name as metrics spell it. Two topics may not share one, since '.' and '_' look the same there."""
+    """Return the metric name of a topic. '.' and '_' are the same there, so two topics must not share one."""
     return name.replace(".", "_")
 
 
@@ -56,20 +55,21 @@ class MetricNameRegistry:
         self._names: dict[str, set[str]] = {}
 
     def add_topic(self, name: str) -> None:
-        """Add a topic that exists, or is being created."""
+        """Add a topic that exists or is being created."""
         self._names.setdefault(metric_name(name), set()).add(name)
 
     def remove_topic(self, name: str) -> None:
-        """Remove a topic that is deleted, or was not created."""
+        """Remove a topic that was deleted or not created."""
         names = self._names[metric_name(name)]
         names.discard(name)
         if not names:
             del self._names[metric_name(name)]
 
     def find_collision(self, name: str, ignored: Container[str] = ()) -> str | None:
-        """Return a topic whose name is the same in metrics as `name`, or None.
+        """Return a topic with the same metric name as `name`, or None.
 
         Args:
+            name: the name of a new topic.
             ignored: topics that are not compared.
         """
         others = self._names.get(metric_name(name), ())

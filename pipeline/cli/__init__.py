@@ -1,6 +1,6 @@
-"""`groupd-pipeline`: the command line.
+"""The command line `groupd-pipeline`.
 
-Exit codes: 0 done, 2 bad input (one line says what), 130 interrupted, which is always safe.
+Exit codes: 0 success, 2 bad input (with a one-line message), 130 interrupted, which is always safe.
 """
 
 import sys
@@ -30,7 +30,7 @@ for command in (ingest, build, report, run):
 
 
 def main() -> None:
-    """Entry point of the command."""
+    """Run the command."""
     if not __debug__:
         print(
             "groupd-pipeline: does not run with assertions off (python -O, PYTHONOPTIMIZE)", file=sys.stderr

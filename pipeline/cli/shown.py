@@ -1,4 +1,4 @@
-"""What a command shows of its work, on standard error: a bar on a terminal, lines elsewhere."""
+"""Show the progress of a command on standard error: a bar on a terminal, lines elsewhere."""
 
 import sys
 from typing import TYPE_CHECKING, Final, Self
@@ -15,7 +15,7 @@ _MEGABYTE: Final = 1_000_000
 
 
 class Shown:
-    """Use it as a context: when that ends, so does the bar."""
+    """A context manager that removes the bar at its end."""
 
     def __init__(self) -> None:
         self._bars: Bars | None = None
@@ -38,22 +38,22 @@ class Shown:
             self._bars.stop()
 
     def ingested(self, progress: Progress) -> None:
-        """How far an ingest is."""
+        """Show the progress of an ingest."""
         line = of_ingest(progress)
         if not self._moved(f"ingest: {line}", progress.bytes, progress.bytes + progress.bytes_left):
             print(line, file=sys.stderr)
 
     def begins(self, step: Step) -> None:
-        """A step of a build or a report: a line about it comes when it is done."""
+        """Note the start of a step of a build or a report. Its line is printed at its end."""
         self._moved(f"{step.number} of {step.of} {step.name}", step.number - 1, step.of)
 
     def built(self, built: "Built") -> None:
-        """A table that is done."""
+        """Show a completed table."""
         if self._bars is None:
             print(f"{built.name}: {built.rows:,} rows in {built.seconds:.1f} s", file=sys.stderr)
 
     def _moved(self, description: str, done: float, total: float) -> bool:
-        """Moves the bar; False where there is none."""
+        """Update the bar; return False without one."""
         if self._bars is None or self._task is None:
             return False
         self._bars.update(self._task, description=description, completed=done, total=total)
@@ -61,7 +61,7 @@ class Shown:
 
 
 def of_ingest(progress: Progress) -> str:
-    """One line about how far an ingest is."""
+    """Format the progress of an ingest in one line."""
     done, left = progress.bytes / _MEGABYTE, progress.bytes_left / _MEGABYTE
     line = f"{progress.records:,} records, {done:,.1f} MB"
     if progress.bytes_left and progress.left_s is not None:
@@ -70,7 +70,7 @@ def of_ingest(progress: Progress) -> str:
 
 
 def duration(seconds: float) -> str:
-    """In the largest units that matter: 45 s, 3 min 20 s, 2 h 5 min."""
+    """Format the largest relevant units: 45 s, 3 min 20 s, 2 h 5 min."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -1,6 +1,6 @@
-"""From the bytes of a segment to Arrow: no Spark in here.
+"""Decode segments to Arrow, without Spark.
 
-Two decoders give the same rows. `plain` decodes record by record with the daemon's own classes and takes
-everything that can lie in a log. `vectorised` decodes the records of many batches at once with NumPy; what is
-not written in the common form (headers on a record, a value that does not parse) it leaves to `plain`.
+Two decoders return the same rows. `plain` decodes record by record with the daemon's own classes and accepts every
+record of a log. `vectorised` decodes the records of many batches at once with NumPy. It leaves unusual records,
+such as one with headers or a malformed value, to `plain`.
 """

@@ -1,6 +1,6 @@
 """The headers of all batches in a buffer, as columns.
 
-Finding where batches begin has to go from one to the next; everything else about them is read at once.
+The starts of batches must be found one after the other; all other fields are read at once.
 """
 
 import struct
@@ -36,96 +36,98 @@ _FIELD_TYPES: Final = (
 HEADER: Final = np.dtype(list(zip(BatchHeader._fields, _FIELD_TYPES, strict=True)))
 assert HEADER.itemsize == HEADER_BYTES
 _OPAQUE: Final = np.dtype(f"V{HEADER_BYTES}")
-"""A header as bytes without fields: NumPy selects these about fifteen times as fast."""
+"""A header as opaque bytes: NumPy selects these about fifteen times as fast."""
 
 
 class Fault(NamedTuple):
-    """Why the bytes at a position of a buffer are no whole, sound batch."""
+    """The reason why the bytes at a position are not a complete, valid batch."""
 
     position: int
     reason: str
     is_cut: bool
-    """The bytes end before the batch does, as far as its length says."""
+    """Whether the buffer ends before the end of the batch that its length gives."""
     end: int
-    """Where the batch would end; the position itself when its length makes no sense."""
+    """The end of the batch; the position itself if the length is invalid."""
 
 
 class Frames:
-    """Whole, sound, consecutive batches of a buffer."""
+    """Consecutive, complete and valid batches of a buffer."""
 
     __slots__ = ("_headers", "end", "positions")
 
     def __init__(self, positions: Numbers, end: int, headers: NDArray[np.void]) -> None:
         self.positions = positions
         self.end = end
-        """Of the last one, which is where the next begins."""
+        """The end of the last batch, where the next one begins."""
         self._headers = headers
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def field(self, name: str) -> Numbers:
-        """A field of all headers, by its name in `BatchHeader`."""
+        """Return a field of all headers by its name in `BatchHeader`."""
         return self._headers[name].astype(np.int64)
 
     @property
     def sizes(self) -> Numbers:
-        """Bytes of each batch."""
+        """Return the size of each batch in bytes."""
         return self.field("batch_length") + LOG_OVERHEAD
 
     @property
     def base_offsets(self) -> Numbers:
-        """First offset of each range."""
+        """Return the first offset of each batch."""
         return self.field("base_offset")
 
     @property
     def next_offsets(self) -> Numbers:
-        """One more than the last offset of each range."""
+        """Return one more than the last offset of each batch."""
         return self.base_offsets + self.field("last_offset_delta") + 1
 
     def has(self, attribute: int) -> Flags:
-        """Which of them carry an attribute bit."""
+        """Return which batches have an attribute bit."""
         flags: Flags = (self._headers["attributes"] & attribute) != 0
         return flags
 
     @property
     def codecs(self) -> Numbers:
-        """0 for none, else as in `storage.compression`."""
+        """Return the compression codecs: 0 for none, else as in `storage.compression`."""
         return self.field("attributes") & CODEC_MASK
 
     @property
     def is_control(self) -> Flags:
-        """Markers, not records."""
+        """Return which batches contain markers."""
         return self.has(CONTROL)
 
     @property
     def is_transactional(self) -> Flags:
-        """Part of a transaction."""
+        """Return which batches belong to a transaction."""
         return self.has(TRANSACTIONAL)
 
     @property
     def is_log_append_time(self) -> Flags:
-        """Whose records have the time of the header."""
+        """Return which batches use the header's timestamp for their records."""
         return self.has(LOG_APPEND_TIME)
 
     def select(self, chosen: Flags) -> "Frames":
-        """Some of them."""
+        """Return the selected batches."""
         if chosen.all():
             return self
         return Frames(self.positions[chosen], self.end, self._headers.view(_OPAQUE)[chosen].view(HEADER))
 
     def header(self, index: int) -> BatchHeader:
-        """One of them as the daemon has it."""
+        """Return a header in the daemon's form."""
         return BatchHeader(*(int(number) for number in self._headers[index]))
 
 
 def read_frames(
     buffer: bytes | memoryview, at_least_offset: int = 0, *, check: bool = True
 ) -> tuple[Frames, Fault | None]:
-    """The batches at the start of a buffer, and why there are no more: None when they fill it.
+    """Return the batches at the start of a buffer and the reason for their end, or None if they fill the buffer.
 
-    In: the offset before which none may begin. `check` verifies checksums. A batch is sound as the daemon's
-    `read_header` and `check_crc` have it.
+    Args:
+        buffer: the bytes.
+        at_least_offset: the lowest valid base offset.
+        check: whether to verify checksums, with the rules of the daemon's `read_header` and `check_crc`.
     """
     view = memoryview(buffer)
     positions, fault = _positions(view, check=check)

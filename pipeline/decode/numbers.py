@@ -1,8 +1,7 @@
-"""Reading numbers at many places of a buffer at once.
+"""Read numbers at many positions of a buffer at once.
 
-The buffer ends with PADDING_BYTES of padding, and no place lies beyond its last byte before the padding: then
-nothing here reads outside, whatever the bytes say. Whether a number lay inside its record is for the caller to
-see from the place after it.
+The buffer ends with PADDING_BYTES of padding, and no position is inside of it. So no read leaves the buffer,
+whatever its content. The caller must check by the end position whether a number is inside its record.
 """
 
 from typing import Final, NamedTuple
@@ -18,7 +17,7 @@ Bytes = NDArray[np.uint8]
 
 
 class Varints(NamedTuple):
-    """Variable-length integers: their values, the places after them, and which were of acceptable length."""
+    """Varints: their values, the positions after them, and which have a valid length."""
 
     values: Numbers
     after: Numbers
@@ -26,18 +25,18 @@ class Varints(NamedTuple):
 
 
 def stretches(data: Bytes, width: int) -> NDArray[np.void]:
-    """The bytes from each place on, `width` of them, without a copy: to be indexed, or assigned to, at places."""
+    """Return a view without a copy: the `width` bytes from each position on, for indexing or assignment."""
     return np.ndarray((len(data) - width + 1,), f"V{width}", data, 0, (1,))
 
 
 def fixed(data: Bytes, at: Numbers, width: int) -> Numbers:
-    """Big-endian signed integers of `width` bytes."""
+    """Return big-endian signed integers of `width` bytes."""
     every = np.ndarray((len(data) - width + 1,), f">i{width}", data, 0, (1,))  # one begins at each byte
     return every[at].astype(np.int64)
 
 
 def unsigned_varints(data: Bytes, at: Numbers, max_bytes: int = 5) -> Varints:
-    """Unsigned variable-length integers, of at most `max_bytes` (no more than 8) bytes."""
+    """Read unsigned varints of at most `max_bytes` (up to 8) bytes."""
     first = data[at]
     after = at + 1
     is_sound = np.ones(len(at), bool)
@@ -46,7 +45,7 @@ def unsigned_varints(data: Bytes, at: Numbers, max_bytes: int = 5) -> Varints:
         return Varints(first.astype(np.int64), after, is_sound)
     values = (first & 0x7F).astype(np.int64)
     if max_bytes > 1:
-        # Two bytes are as common as one: read for all, as this is faster than to pick out those that have them.
+        # Two-byte varints are as common as shorter ones, and reading both bytes of all is faster than selecting.
         second = data[after]
         values += np.where(is_longer, (second & 0x7F).astype(np.int64) << 7, 0)
         after += is_longer
@@ -64,6 +63,6 @@ def unsigned_varints(data: Bytes, at: Numbers, max_bytes: int = 5) -> Varints:
 
 
 def varints(data: Bytes, at: Numbers, max_bytes: int = 5) -> Varints:
-    """Zigzag variable-length integers, of at most `max_bytes` (no more than 8) bytes."""
+    """Read zigzag varints of at most `max_bytes` (up to 8) bytes."""
     found = unsigned_varints(data, at, max_bytes)
     return found._replace(values=(found.values >> 1) ^ -(found.values & 1))

@@ -1,6 +1,4 @@
-"""One record after the other, by the daemon's own classes: the meaning of every byte, and the oracle of the
-vectorised decoder.
-"""
+"""Decode records one by one with the daemon's own classes. This decoder is the reference for the vectorised one."""
 
 from typing import Any
 
@@ -22,13 +20,17 @@ from storage.topic_partition import uuid_to_text
 
 
 def batch_rows(batch: bytes | memoryview, header: BatchHeader, log_partition: int) -> list[Row]:
-    """The rows of one whole batch that is no control batch. Raises CorruptBatch."""
+    """Return the rows of a complete batch that is not a control batch.
+
+    Raises:
+        CorruptBatch: the batch is malformed.
+    """
     producer_id = header.producer_id if header.is_transactional else None
     return [record_row(record, log_partition, producer_id) for record in decode_records(batch, header)]
 
 
 def record_row(record: Record, log_partition: int, producer_id: int | None) -> Row:
-    """The row of one record. In: the producer's id for a record of a transaction. Never raises."""
+    """Return the row of a record. `producer_id` is set for a transactional record. Never raises."""
     row: Row = {
         "log_partition": log_partition,
         "log_offset": record.offset,
@@ -49,7 +51,7 @@ def record_row(record: Record, log_partition: int, producer_id: int | None) -> R
 
 
 def key_type(key: bytes | None) -> int | None:
-    """The type that a key begins with, None for a key without one."""
+    """Return the type at the start of a key; None for a shorter key."""
     return int.from_bytes(key[:2], "big", signed=True) if key is not None and len(key) >= 2 else None
 
 
@@ -127,7 +129,7 @@ def _subscribed(subscription: bytes) -> list[str] | None:
 
 def _assigned(assignment: bytes) -> list[dict[str, Any]] | None:
     if not assignment:
-        return []  # a member that the leader gave nothing, not even an empty assignment
+        return []  # the leader sent this member no assignment, not even an empty one
     try:
         topics = decode_assignment(assignment).assigned_partitions
     except Malformed:

@@ -1,4 +1,4 @@
-"""Who sends a request. Source: Kafka's `KafkaPrincipal`."""
+"""The principal of a request. Source: Kafka's `KafkaPrincipal`."""
 
 from typing import Final, NamedTuple
 
@@ -6,7 +6,7 @@ USER: Final = "User"
 
 
 class Principal(NamedTuple):
-    """A type ("User") and a name, which may be anything but empty."""
+    """A type ("User") and a non-empty name."""
 
     type: str
     name: str
@@ -16,11 +16,15 @@ class Principal(NamedTuple):
 
 
 ANONYMOUS: Final = Principal(USER, "ANONYMOUS")
-"""Whoever has not said who it is."""
+"""The principal of clients without authentication."""
 
 
 def parse_principal(text: str) -> Principal:
-    """The principal that a text is of: `User:alice`. Raises ValueError."""
+    """Parse a principal such as `User:alice`.
+
+    Raises:
+        ValueError: the text is malformed.
+    """
     kind, colon, name = text.partition(":")
     if not colon:
         raise ValueError(
