@@ -1,9 +1,8 @@
-"""The pipeline on a cluster of Spark's own, on this machine, beside the same in one process.
+"""The pipeline on a standalone Spark cluster on this machine, compared with a single process.
 
     make pipeline-scale ARGS="--commits 5000000 --workers 2"
 
-One log is ingested and built twice, by the same commands but for `--master`. The tables have to be the same, as
-DuckDB compares them.
+The same commands ingest and build one log twice; only `--master` differs. DuckDB checks that the tables are equal.
 """
 
 import asyncio
@@ -27,11 +26,11 @@ _WHEN: Final = {
     INGEST_FINDINGS.name: "found_ts",
     INGEST_BATCHES.name: "ingested_ts",
 }
-"""Columns that say when something was done."""
+"""The columns with processing times."""
 
 
 def differing(one: str, other: str) -> list[str]:
-    """The tables that do not hold the same rows in two warehouses."""
+    """Return the tables with different rows in two warehouses."""
     import duckdb
 
     found = []
@@ -46,7 +45,11 @@ def differing(one: str, other: str) -> list[str]:
 
 
 def run(directory: str, commits: int, workers: int) -> tuple[Written, list[Step]]:
-    """Makes a log in an empty directory and takes it through both. Raises AssertionError."""
+    """Create a log in an empty directory and process it in both ways.
+
+    Raises:
+        AssertionError: the tables differ.
+    """
     log, later, local, remote = (
         os.path.join(directory, name) for name in ("log", "later", "local", "cluster")
     )
@@ -69,7 +72,7 @@ def run(directory: str, commits: int, workers: int) -> tuple[Written, list[Step]
 
 
 def report_of(written: Written, steps: Sequence[Step], workers: int) -> Report:
-    """The table."""
+    """Return the table of the report."""
     report = Report(
         f"Pipeline: {written.commits / 1e6:.0f} million commits on a cluster",
         f"A made-up log of {written.bytes / 1e6:.0f} MB in {PARTITIONS} partitions, of {GROUPS} groups, ingested "
@@ -84,7 +87,7 @@ def report_of(written: Written, steps: Sequence[Step], workers: int) -> Report:
 
 
 async def measure(commits: int, workers: int) -> Report:
-    """In: how many commits the log has, how many workers the cluster."""
+    """`commits` is the number of commits in the log, `workers` the number of workers in the cluster."""
     return await asyncio.to_thread(_measure, commits, workers)
 
 

@@ -1,7 +1,7 @@
-"""The few things that a warehouse asks of a file system besides reading and writing Parquet.
+"""The file operations of a warehouse besides reading and writing Parquet.
 
-A local path goes to the operating system. Anything else goes to Hadoop's file systems inside Spark's JVM, which
-know every URL that Spark itself can write to.
+Local paths use the operating system. Other locations use Hadoop's file systems in Spark's JVM, which support every
+URL that Spark can write to.
 """
 
 import contextlib
@@ -20,38 +20,38 @@ _TEMPORARY_SUFFIX: Final = ".tmp"
 
 
 class Directory(Protocol):
-    """A place for files. Paths are relative to its root; errors are OSError or Spark's Py4JError."""
+    """A directory. Paths are relative to its root; errors are OSError or Spark's Py4JError."""
 
     def path(self, relative: str) -> str:
-        """As Spark takes it."""
+        """Return a path in Spark's form."""
 
     def exists(self, relative: str) -> bool:
-        """Whether a file or directory is there."""
+        """Return whether a file or directory exists."""
 
     def names(self, relative: str) -> list[str]:
-        """Names in a directory, sorted; none when it is not there."""
+        """Return the sorted names in a directory; empty if it does not exist."""
 
     def create(self, relative: str) -> None:
-        """Creates a directory and its parents; one that exists is left alone."""
+        """Create a directory and its parents if missing."""
 
     def read(self, relative: str) -> bytes:
-        """The whole of a small file."""
+        """Read a whole small file."""
 
     def write(self, relative: str, data: bytes) -> None:
-        """Replaces a small file at once."""
+        """Replace a small file atomically."""
 
     def replace_file(self, source: str, target: str) -> None:
-        """Renames a file over another one, at once."""
+        """Rename a file over another one atomically."""
 
     def rename(self, source: str, target: str) -> None:
-        """Renames a directory to a name that is free, at once."""
+        """Rename a directory to an unused name atomically."""
 
     def delete(self, relative: str) -> None:
-        """Removes a file or a directory and all in it; nothing when it is not there."""
+        """Delete a file or a directory tree, if it exists."""
 
 
 class LocalDirectory:
-    """A `Directory` of the operating system. What is renamed was made durable before."""
+    """A `Directory` of the operating system. Sources of a rename are made durable first."""
 
     def __init__(self, root: str) -> None:
         self._root = os.path.abspath(root)
@@ -97,15 +97,21 @@ class LocalDirectory:
         _sync(os.path.dirname(self.path(target)))
 
     def exchange(self, made: str, target: str) -> None:
-        """Gives a directory the name of another one, and that its own, at once. Raises OSError, also where the
-        file system cannot."""
+        """Exchange the names of two directories atomically.
+
+        Raises:
+            OSError: the exchange failed, or the file system does not support it.
+        """
         _sync_all(self.path(made))
         exchange(self.path(made), self.path(target))
         _sync(os.path.dirname(self.path(target)))
 
     def link(self, source: str, target: str) -> None:
-        """Gives a file, or all files of a directory, another name besides. Raises OSError, also where the file
-        system cannot."""
+        """Create a hard link to a file, or to each file of a directory.
+
+        Raises:
+            OSError: the link failed, or the file system does not support it.
+        """
         path = self.path(source)
         if not os.path.isdir(path):
             os.link(path, self.path(target))
@@ -115,7 +121,7 @@ class LocalDirectory:
             self.link(f"{source}/{name}", f"{target}/{name}")
 
     def size_bytes(self, relative: str) -> int:
-        """Of a file, or of all files of a directory."""
+        """Return the size of a file or of all files in a directory."""
         path = self.path(relative)
         if not os.path.isdir(path):
             return os.stat(path).st_size
@@ -146,8 +152,8 @@ def _sync(path: str) -> None:
 
 
 class HadoopDirectory:
-    """A `Directory` at a URL. Needs a running Spark session; renames are as atomic as the file system makes
-    them (HDFS: fully; object stores: file by file).
+    """A `Directory` at a URL. It needs a running Spark session. Renames are as atomic as in the file system (HDFS:
+    fully; object stores: file by file).
     """
 
     def __init__(self, root: str) -> None:
@@ -160,7 +166,7 @@ class HadoopDirectory:
         session = SparkSession.getActiveSession()
         if session is None:
             raise BadInput(f"{self._root}: a URL can only be used while Spark runs")
-        return session.sparkContext._jvm  # Spark has no public way to Hadoop's file systems
+        return session.sparkContext._jvm  # spark has no public API for Hadoop's file systems
 
     def _at(self, relative: str) -> tuple[Any, Any]:
         jvm = self._jvm()
@@ -168,7 +174,7 @@ class HadoopDirectory:
         session = SparkSession.getActiveSession()
         assert session is not None
         files = place.getFileSystem(session.sparkContext._jsc.hadoopConfiguration())
-        # A local file system with checksums renames the file and its checksum one after the other.
+        # A local file system with checksums renames a file and its checksum one after the other.
         return files.getRawFileSystem() if _has_method(files, "getRawFileSystem") else files, place
 
     def exists(self, relative: str) -> bool:
@@ -224,12 +230,12 @@ class HadoopDirectory:
 
 
 def _has_method(instance: Any, method: str) -> bool:
-    """Whether a Java object has a public method of this name."""
+    """Return whether a Java object has a public method of this name."""
     return any(found.getName() == method for found in instance.getClass().getMethods())
 
 
 def local_path(location: str) -> str | None:
-    """The path of a local location, given as a path or as a `file:` URL; None for any other URL."""
+    """Return the path of a local location, a path or a `file:` URL; None for any other URL."""
     parts = urlsplit(location)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         return unquote(parts.path)
@@ -238,6 +244,6 @@ def local_path(location: str) -> str | None:
 
 
 def directory_at(location: str) -> Directory:
-    """The directory at a path or URL, whether or not it exists."""
+    """Return the directory at a path or URL, existing or not."""
     path = local_path(location)
     return HadoopDirectory(location) if path is None else LocalDirectory(path)

@@ -1,7 +1,5 @@
-"""What goes wrong for a reason that lies outside the pipeline."""
+"""Errors with a cause outside of the pipeline."""
 
 
 class BadInput(Exception):
-    """Something given cannot be used. The text is one line that names the path, and the position if there is
-    one; the command ends with exit code 2.
-    """
+    """An input is unusable. The one-line text names the path and the position, if any; the command exits with 2."""

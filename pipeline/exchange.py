@@ -1,4 +1,4 @@
-"""Exchanging two directories at one stroke, which Linux and macOS can and Python has no name for."""
+"""Exchange two directories atomically, a system call of Linux and macOS that Python does not wrap."""
 
 import ctypes
 import errno
@@ -12,10 +12,11 @@ _RENAME_SWAP: Final = 2
 
 
 def exchange(first: str, second: str) -> None:
-    """Each of two paths, of the same file system, becomes the name of what the other one was.
+    """Exchange the names of two paths on the same file system.
 
-    Raises OSError: with ENOSYS where the operating system has no such call, and with EINVAL, most often, where the
-    file system cannot do it.
+    Raises:
+        OSError: ENOSYS if the operating system has no such call; usually EINVAL if the file system does not support
+            it.
     """
     library = ctypes.CDLL(None, use_errno=True)
     paths = os.fsencode(first), os.fsencode(second)

@@ -1,12 +1,11 @@
-"""The checkpoint of a build: up to which batch of silver commits are folded, and where the folds lie.
+"""The checkpoint of a build: the last silver batch with folded commits, and the location of the folds.
 
-    _folds/current.json   the checkpoint in force
-    _folds/<name>/        the folds of all commits up to a batch, as pieces (`pipeline.group_pass`)
+    _folds/current.json   the current checkpoint
+    _folds/<name>/        the folds of all commits up to a batch, in pieces (`pipeline.group_pass`)
 
-A directory is complete before `current.json` names it, by one rename, and never changes. A killed build
-leaves the old checkpoint in force, and a directory of its own, which the next build removes. Without a
-checkpoint, with one of another version, or with `--full`, a build folds all commits. Builds keep no folds of
-a small log.
+A rename of `current.json` publishes a complete directory, which then never changes. A killed build leaves the old
+checkpoint and an unused directory; the next build removes the latter. A build folds all commits if there is no
+checkpoint, if its version differs, or with `--full`. Builds keep no folds of a small log.
 """
 
 import json
@@ -28,16 +27,16 @@ class FoldCheckpoint(NamedTuple):
     place: str
     through_batch: int
     grain_s: int
-    """The step of plots in which CONSUMED and POSITIONS are kept."""
+    """The step of plots of the stored CONSUMED and POSITIONS."""
 
     @classmethod
     def create(cls, through_batch: int, grain_s: int) -> "FoldCheckpoint":
-        """Name a directory for folds that are about to be written."""
+        """Choose a directory for new folds."""
         return cls(VERSION, f"{FOLDS}/{uuid4().hex}", through_batch, grain_s)
 
 
 def read_checkpoint(warehouse: Warehouse) -> FoldCheckpoint | None:
-    """Return the checkpoint of the last build, None without one that this version wrote for this silver."""
+    """Return the last build's checkpoint; None unless this version wrote it for this silver."""
     if not warehouse.directory.exists(CURRENT):
         return None
     try:
@@ -54,7 +53,7 @@ def read_checkpoint(warehouse: Warehouse) -> FoldCheckpoint | None:
 
 
 def replace_checkpoint(warehouse: Warehouse, new: FoldCheckpoint | None) -> None:
-    """Put a checkpoint in force, or none, and remove the folds of all others."""
+    """Publish a checkpoint, or remove it, and delete the folds of all others."""
     if new is None:
         warehouse.directory.delete(CURRENT)
     else:
@@ -63,7 +62,7 @@ def replace_checkpoint(warehouse: Warehouse, new: FoldCheckpoint | None) -> None
 
 
 def delete_unused_folds(warehouse: Warehouse) -> None:
-    """Remove folds that no checkpoint names. Call it only while no other build runs."""
+    """Delete folds without a checkpoint. Call it only while no other build runs."""
     current = read_checkpoint(warehouse)
     for name in warehouse.directory.names(FOLDS):
         place = f"{FOLDS}/{name}"

@@ -174,7 +174,7 @@ def _in_plain_words(error: StreamingQueryException) -> Exception:
 
 
 def log_identity(files: LogFiles) -> str | None:
-    """Return the log's cluster id and node id from `meta.properties` beside or above it; None if there is none."""
+    """Return the log's cluster id and node id from `meta.properties` beside or above it; None if unknown."""
     for directory in (files.root, os.path.dirname(files.root), os.path.dirname(os.path.dirname(files.root))):
         path = f"{directory}/meta.properties"
         entry = files.entry(path)

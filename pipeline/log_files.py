@@ -48,7 +48,7 @@ class LogFiles:
             ) from error
 
     def entry(self, path: str) -> Entry | None:
-        """Return the entry at a path; None if there is none."""
+        """Return the entry at a path; None if it does not exist."""
         info = self._files.get_file_info(path)
         if info.type == FileType.NotFound:
             return None

@@ -46,7 +46,7 @@ def find_partitions(files: LogFiles) -> list[LogPartition]:
     partition's directory, or one segment.
 
     Raises:
-        BadInput: the location is none of these; the text says in one line what it is.
+        BadInput: the location is not one of these; the text describes it in one line.
     """
     location, root = files.location, files.root
     try:

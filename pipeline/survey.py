@@ -27,7 +27,7 @@ _COMMIT: Final = 1
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction, whose records are skipped."""
+    """An aborted transaction. Its records are skipped."""
 
     producer_id: int
     first_offset: int

@@ -85,14 +85,14 @@ class Catalogue:
         self._deleting: set[str] = set()
         """Names of topics that are being deleted."""
         self._configuring: list[str] = []
-        """Names of topics whose configs are being changed, once for each request."""
+        """Names of topics with a config change in progress, once for each request."""
         self.group_configs = GroupConfigs(self.file)
         self._removed_ids: set[bytes] = set()
         """Ids of fully removed topics. The file may list them until it is next written."""
         self.unassign_replicas: Callable[[TopicPartition], object] = lambda partition: None
         """Revoke the assignment of a reserved partition that is not created after all."""
         self.undeleted_partitions: set[TopicPartition] = set()
-        """Partitions whose directories could not be removed. They prevent a clean shutdown."""
+        """Partitions with directories that could not be removed. They prevent a clean shutdown."""
         self.removal_error: OSError | None = None  # the reason why `load` could not finish deletions
         self.adoption_messages: list[str] = []
         """A log line for each topic that `load` made of directories missing in the file."""
@@ -283,7 +283,7 @@ class Catalogue:
     async def _change_file(
         self, work: LongWork, change: Callable[[CatalogueState], CatalogueState]
     ) -> CatalogueState:
-        """Change the state of the file. The new state omits deleted topics whose directories are removed."""
+        """Change the state of the file. The new state omits fully removed topics."""
         removed_ids = frozenset(self._removed_ids)
         state = await self.file.change_state(work, lambda before: change(before.without_deleted(removed_ids)))
         self._removed_ids -= removed_ids
@@ -435,7 +435,7 @@ class Catalogue:
     ) -> tuple[list[Topic], OSError | None]:
         """Delete existing topics and their records. Writing the file completes the deletion.
 
-        Return the deleted topics, except those that another request is deleting, and the error that kept some of
+        Return the deleted topics, except the ones that another request is deleting, and the error that kept some of
         their directories on the disk.
 
         Raises:
@@ -528,7 +528,7 @@ class Catalogue:
         high_watermark: Callable[[int], int],
         producers: Callable[[int], ProducerStateManager | None],
     ) -> Topic:
-        """Make a topic visible whose logs another component owns. The file does not list it."""
+        """Make a topic with logs of another component visible. The file does not list it."""
         assert name not in self._by_name, name
         readable = [
             InternalPartition(TopicPartition(name, n), log, high_watermark, producers)

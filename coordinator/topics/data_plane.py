@@ -3,7 +3,7 @@
 `begin_request` takes a decoded request. It returns an Answer, or a coroutine function that answers while other
 requests run (`long_work.py`). `handle` answers any request in one step. Only a Fetch can be delayed; a later call
 returns its response as a completion. The server owns the clock, the connections and the thread that syncs. An
-Answer lists the logs whose sync its response must await.
+Answer lists the logs that must be synced before its response.
 
 `attach_internal` makes a topic of another component (`__consumer_offsets`) visible: clients can describe, list and
 read it here, but not write it.
@@ -239,8 +239,9 @@ class DataPlane:
         return self.ownership.owns(context.node.node_id, partition)
 
     def find_local_partition(self, topic: str, number: int) -> ReadablePartition | None:
-        """Return a partition whose records this process serves. Return None if it does not exist or another process
-        leads it, since the local state is then outdated.
+        """Return a partition if this process serves its records.
+
+        Return None if it does not exist or another process leads it, since the local state is then outdated.
         """
         found = self.catalogue.find_partition(topic, number)
         return None if found is None or self.ownership.is_remote(found.name) else found
@@ -260,7 +261,7 @@ class DataPlane:
         )
 
     def expire_fetches(self, monotonic_ms: int) -> Completions:
-        """Return the fetches whose deadline has passed, completed with the available records."""
+        """Return the fetches past their deadline, completed with the available records."""
         return self.complete_fetches(self.fetch_purgatory.pop_expired(monotonic_ms), monotonic_ms)
 
     def next_deadline_ms(self) -> int | None:
@@ -268,7 +269,7 @@ class DataPlane:
         return self.fetch_purgatory.next_deadline_ms()
 
     def forget_waiter(self, waiter: int) -> None:
-        """Forget the delayed fetch of a waiter whose connection was closed."""
+        """Forget the delayed fetch of a waiter after its disconnect."""
         self.fetch_purgatory.forget_waiter(waiter)
 
     def complete_fetches(self, woken: Sequence[DelayedFetch], monotonic_ms: int) -> Completions:
@@ -360,7 +361,7 @@ class DataPlane:
         high_watermark: Callable[[int], int],
         producers: Callable[[int], ProducerStateManager | None],
     ) -> Topic:
-        """Make a topic visible whose logs another component owns. That component calls `on_high_watermark_advanced`
+        """Make a topic with logs of another component visible. That component calls `on_high_watermark_advanced`
         after each advance.
 
         Args:

@@ -178,7 +178,7 @@ def describe_missing_partition(
 class Answer(Struct):
     """The outcome of one request.
 
-    `response`: a message or a constant of `coordinator.core.response_status`; BLOCKED for a long-poll Fetch, whose
+    `response`: a message or a constant of `coordinator.core.response_status`; BLOCKED for a long-poll Fetch; its
     response is a later completion. `completions`: the delayed fetches that this call completed, as (waiter,
     response). `durable`: the logs, with the offsets that must be synced before the reply is sent. `unawaited`:
     further logs to sync without delaying a reply. `changes`: changes of topics, for the group core, log lines and

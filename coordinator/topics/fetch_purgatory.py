@@ -165,7 +165,7 @@ class FetchPurgatory:
         return woken
 
     def pop_expired(self, monotonic_ms: int) -> list[DelayedFetch]:
-        """Remove and return the fetches whose deadline has passed."""
+        """Remove and return the fetches past their deadline."""
         expired = []
         while self._by_deadline and (
             self._by_deadline[0].is_done or self._by_deadline[0].deadline_ms <= monotonic_ms
@@ -183,7 +183,7 @@ class FetchPurgatory:
         return self._by_deadline[0].deadline_ms if self._by_deadline else None
 
     def forget_waiter(self, waiter: int) -> None:
-        """Remove the fetch of a waiter whose connection was closed."""
+        """Remove the fetch of a waiter after its disconnect."""
         delayed = self._by_waiter.get(waiter)
         if delayed is not None:
             self._remove_fetch(delayed)

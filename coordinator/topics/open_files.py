@@ -43,7 +43,7 @@ class OpenFileLimit:
         self.open = 0
 
     def reserve_for_coordinators(self, partitions: int) -> None:
-        """Reserve descriptors for the partitions of an internal topic, whose logs are open as well."""
+        """Reserve descriptors for the partitions of an internal topic, since their logs are open as well."""
         self.max_partitions = max(0, self.max_partitions - partitions)
 
     def reserve_partitions(self, partitions: int) -> None:

@@ -78,8 +78,10 @@ class AppendedBatch(NamedTuple):
 def answer_produce(
     plane: DataPlane, request: ProduceRequest, context: Context, now: Now
 ) -> Answer | LongAnswer:
-    """Append or reject the batch of each partition independently. With acks 0 there is no response, and an error
-    closes the connection. Batches that are slow to validate are validated in another thread first.
+    """Append or reject the batch of each partition independently.
+
+    With acks 0 the broker sends no response, and an error closes the connection. Batches that are slow to validate
+    are validated in another thread first.
     """
     # Other requests run between the partitions of a large request.
     is_large = sum([1 + len(topic.partition_data) for topic in request.topic_data]) > MAX_PARTITIONS_AT_ONCE

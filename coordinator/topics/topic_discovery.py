@@ -112,8 +112,8 @@ class TopicDiscovery:
     ) -> None:
         """Classify directories missing in the file as partitions of a topic or as leftovers.
 
-        `topic` is the topic in the metadata of the broker that used the directory before; `is_new` means that there
-        is no file yet.
+        `topic` is the topic in the metadata of the broker that used the directory before. `is_new`: the file does
+        not exist yet.
         """
         count = max(number for _, number in partitions) + 1
         is_known = topic is not None and topic.topic_id == self.ids[name] and topic.partitions >= count

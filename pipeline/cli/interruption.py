@@ -1,4 +1,4 @@
-"""Ctrl-C while Spark works."""
+"""Handle Ctrl-C while Spark works."""
 
 import signal
 import threading
@@ -9,8 +9,8 @@ from types import FrameType
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets, for work that ends at a point of its own choice; KeyboardInterrupt is
-    raised once it has. A second Ctrl-C does not wait for that.
+    """Yield an event that the first Ctrl-C sets, so that the work can end at a safe point. KeyboardInterrupt is
+    raised afterwards. A second Ctrl-C raises it at once.
     """
     stop = threading.Event()
 

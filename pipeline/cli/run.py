@@ -1,4 +1,4 @@
-"""`groupd-pipeline run`: all of it."""
+"""`groupd-pipeline run`: ingest, build and report."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The class of the commands that run Spark."""
+"""The class of commands that run Spark."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from storage.optional_dependencies import require_extra
 
 
 class SparkCommand(click.Command):
-    """A command that needs the extra `pipeline`. Its `--help`, and errors in its options, do without it."""
+    """A command that needs the extra `pipeline`, except for `--help` and errors in its options."""
 
     def invoke(self, context: click.Context) -> Any:
         """Run the command. Raises OptionalDependencyError if the extra is missing, before any work is done."""

@@ -1,4 +1,4 @@
-"""The rows of the records of consumer groups (KIP-848): key types 3 to 8 and 16, as `plain` needs them."""
+"""Decode consumer group records (KIP-848), key types 3 to 8 and 16, for `plain`."""
 
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
@@ -35,11 +35,11 @@ ConsumerGroupKey: TypeAlias = (
 )
 
 STATES: Final = {0: "stable", 1: "unrevoked_partitions", 2: "unreleased_partitions"}
-"""Of a member; anything else is `unknown`, as with Kafka's `MemberState`."""
+"""The states of a member. As in Kafka's `MemberState` any other code is `unknown`."""
 
 
 def consumer_group(key: ConsumerGroupKey, value: Value | None) -> Row:
-    """What a record says of a consumer group. In: a key and the value that belongs to it, None for a tombstone."""
+    """Return the columns of a consumer group record. `value` is None for a tombstone."""
     said: dict[str, Any] = {}
     if isinstance(key, ConsumerGroupRegularExpressionKey):
         said["expression"] = key.regular_expression
@@ -65,7 +65,7 @@ def _said(value: Value | None) -> dict[str, Any]:
         case ConsumerGroupMemberMetadataValue():
             return _member(value)
         case ConsumerGroupTargetAssignmentMetadataValue():
-            # 0 is not a time, but says that the target may be computed anew at once.
+            # 0 is not a time; it means that the target may be recomputed at once.
             return {"epoch": value.assignment_epoch, "done_ts": time_us(value.assignment_timestamp or -1)}
         case ConsumerGroupTargetAssignmentMemberValue():
             return {

@@ -1,4 +1,4 @@
-"""The parts of gold tables that span groups: names of topics, and partitions that are stuck."""
+"""The parts of gold tables that span groups: topic names and stuck partitions."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -21,13 +21,13 @@ _PARTS: Final = {
 
 
 class AcrossGroups:
-    """Collects the parts, from all tasks of the pass."""
+    """Collects the parts from all tasks of the pass."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[pa.Table]] = {name: [] for name in _PARTS}
 
     def add(self, name: str, rows: pa.Table) -> None:
-        """Add some rows of a table, if it is a part."""
+        """Add rows of a table if it is a part."""
         if name in self._parts:
             self._parts[name].append(rows)
 
@@ -39,7 +39,7 @@ class AcrossGroups:
         return pa.concat_tables([table.no_rows(), *self._parts[table.name]])
 
     def tables(self, as_of_us: int) -> Iterator[tuple[Table, pa.Table]]:
-        """Return rows of gold tables. In: the time that counts as now."""
+        """Return rows of gold tables at the reference time."""
         owned = ownership(self._whole(HOLDINGS), self._topic_names())
         yield OWNERSHIP, owned
         reaches = REACHES.combine([self._whole(REACHES.table)])
@@ -47,6 +47,6 @@ class AcrossGroups:
         yield ANOMALIES, anomaly_rows("stuck_partition", stuck)
 
     def _topic_names(self) -> dict[str, str]:
-        """The least name of each id: a topic has one name, but a log may hold topics of two clusters."""
+        """Return the least name of each id: a topic has one name, but a log may have topics of two clusters."""
         pairs = sorted(((row["topic_id"], row["topic"]) for row in self.rows(TOPIC_NAMES)), reverse=True)
         return dict(pairs)

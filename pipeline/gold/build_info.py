@@ -1,4 +1,4 @@
-"""What the gold tables were made from: one row, so that every number in a report can say where it stands."""
+"""The sources of the gold tables in one row, so that a report can state the basis of its numbers."""
 
 from collections.abc import Collection, Iterable
 from typing import Final
@@ -69,7 +69,7 @@ RECORD_TOTALS: Final = Table.declare(
     group_records bigint
     """,
 )
-"""Records of classic groups, and their period, of each task of the pass."""
+"""The number and period of classic group records of each task of the pass."""
 
 
 def record_totals(group_generations: Collection[Row]) -> pa.Table:
@@ -87,10 +87,8 @@ def build_info(
     log_end_offsets: Iterable[Row],
     **settings: int | None,
 ) -> Row:
-    """Return the row. Times are microseconds.
-
-    In: the rows of the fold TOTALS, of RECORD_TOTALS, and of gold `log_end_offsets`; the columns that say how
-    the build was done.
+    """Return the row. Times are microseconds. Its inputs are the rows of the fold TOTALS, of RECORD_TOTALS and of
+    gold `log_end_offsets`, and the columns with the build settings.
     """
     commits, records, ends = list(totals), list(record_totals), list(log_end_offsets)
     return {

@@ -14,7 +14,7 @@ A partition *moved* if another member owns it now. The minimum number of moves f
 of each member: a remaining member could keep as many of its own partitions as it is assigned now. Moves beyond that
 minimum are *needless* and measure the stickiness of the assignor.
 
-The log does not distinguish a member that left from one whose session expired.
+The log does not distinguish a member that left from one with an expired session.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Who commits, how often, and how much of it said nothing new."""
+"""The commits of each client: their number, and the share of repeated offsets."""
 
 from typing import Final
 
@@ -67,10 +67,9 @@ CLIENTS: Final = Fold(
 
 
 def commit_stats(clients: pa.Table) -> pa.Table:
-    """Return for each group and client: commits, and the share of them that repeated the offset before.
+    """Return for each group and client the commits and the share of them that repeated the previous offset.
 
-    In: the fold CLIENTS, which has a row for each partition. Rows without a client hold the commits of
-    unknown writers.
+    The fold CLIENTS has a row for each partition. Rows without a client contain commits of unknown writers.
     """
     grouping = Grouping(clients, _CLIENT)
     columns = {name: grouping.sum(name) for name in COUNTERS}

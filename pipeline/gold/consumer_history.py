@@ -1,4 +1,4 @@
-"""The parts of gold tables that come from the histories of consumer groups, as `replay` gives them."""
+"""The parts of gold tables derived from the histories of consumer groups, which `replay` returns."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -84,7 +84,7 @@ def consumer_holdings(history: GroupRecords, events: Iterable[Row]) -> list[Row]
 
 
 def revocations(history: GroupRecords, events: Iterable[Row]) -> list[Row]:
-    """Return from when to when members had partitions to give back (`until_ts` NULL: they still have)."""
+    """Return the periods in which members had partitions to revoke (`until_ts` NULL: still pending)."""
     return [
         history.key
         | {name: event[name] for name in ("member", "n_partitions", "log_offset")}
@@ -99,7 +99,7 @@ def revocations(history: GroupRecords, events: Iterable[Row]) -> list[Row]:
 
 
 def topic_names(history: GroupRecords, events: Iterable[Row]) -> set[tuple[str, str]]:
-    """Return the ids and names of topics that the records of a group tell."""
+    """Return the topic ids and names in the records of a group."""
     found = {(event["topic_id"], event["topic"]) for event in _of(events, TOPIC)}
     for row in history.table("group_epochs"):
         found |= set(zip(row["topic_ids"] or (), row["topics"] or (), strict=False))
@@ -107,5 +107,5 @@ def topic_names(history: GroupRecords, events: Iterable[Row]) -> set[tuple[str, 
 
 
 def consumer_standing(events: Iterable[Row]) -> Row | None:
-    """Return the state at the end of a group that exists then: `log_offset`, `epoch`, and subscribed `topics`."""
+    """Return the state of a group that exists at the end: `log_offset`, `epoch`, and subscribed `topics`."""
     return next(iter(_of(events, STANDING)), None)

@@ -1,7 +1,7 @@
-"""Which protocol a group followed from when to when: classic, or that of consumer groups (KIP-848).
+"""The periods in which a group used the classic or the consumer group protocol (KIP-848).
 
-A group that changes its kind has the tombstone of the one and the first record of the other written in one turn of
-the coordinator, so at one time. A group that was deleted and came into being again later has not been migrated.
+When a group changes its protocol, the coordinator writes the tombstone of one kind and the first record of the
+other together, with the same timestamp. A group that was deleted and created again later was not migrated.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ MIGRATED: Final = "migrated"
 
 
 def group_kinds(history: GroupRecords) -> list[Row]:
-    """Return the rows of a group: one for each unbroken stretch of one kind, in one life of the group."""
+    """Return one row for each uninterrupted period of one kind in one life of the group."""
     records = [(CLASSIC, row) for row in history.table("group_generations")]
     records += [(CONSUMER, row) for row in history.table("group_epochs") if row["record"] == "group"]
     lives: list[_Life] = []
@@ -54,10 +54,10 @@ class _Life:
     kind: str
     begin: Row
     end: Row | None = None
-    """Its tombstone."""
+    """The tombstone."""
 
     def is_migrated_to(self, following: "_Life") -> bool:
-        """Tell whether the group goes on as another kind."""
+        """Return whether the group continues as another kind."""
         is_at_once = self.end is None or self.end["record_ts"] == following.begin["record_ts"]
         return self.kind != following.kind and is_at_once
 

@@ -1,4 +1,4 @@
-"""All gold tables of some groups, as far as each group can be judged alone."""
+"""All gold tables that can be derived for each group alone."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -48,7 +48,7 @@ TOPIC_NAMES: Final = Table.declare(
     topic string
     """,
 )
-"""Names of topics, as far as the records of a group tell them."""
+"""The topic names in the records of a group."""
 
 GROUP_TABLES: Final[dict[str, Table]] = {
     table.name: table
@@ -70,12 +70,12 @@ GROUP_TABLES: Final[dict[str, Table]] = {
         RECORD_TOTALS,
     )
 }
-"""What `group_tables` returns, by name. All but the gold tables are parts of what spans groups."""
+"""The tables of `group_tables`. All but the gold tables are parts of tables that span groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When a build takes place: the time that counts as now, the step of plots, the retention of offsets."""
+    """The reference time of a build, the step of plots, and the retention of offsets."""
 
     as_of_us: int
     step_s: int
@@ -115,7 +115,7 @@ def group_tables(
 
 @dataclass(slots=True)
 class _Told:
-    """What the records of groups come to."""
+    """The tables derived from group records."""
 
     rows: dict[str, list[Row]] = field(
         default_factory=lambda: {
@@ -126,7 +126,7 @@ class _Told:
     topics: set[tuple[str, str]] = field(default_factory=set)
 
     def names(self) -> Iterable[Row]:
-        """The rows of TOPIC_NAMES."""
+        """Return the rows of TOPIC_NAMES."""
         return ({"topic_id": topic_id, "topic": topic} for topic_id, topic in self.topics)
 
 

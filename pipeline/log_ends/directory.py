@@ -65,7 +65,7 @@ def snapshot_of_directory(log_dir: str) -> Snapshot:
     partition of its offsets log, without topics.
 
     Raises:
-        BadInput: there is no offsets log, or a file cannot be read.
+        BadInput: the offsets log is missing, or a file cannot be read.
     """
     offsets_log = _offsets_log(log_dir)
     try:

@@ -35,7 +35,7 @@ _IMPLIED_OPERATIONS: Final = {
 _ALL_OPERATIONS: Final = -1
 _MAX_CACHED: Final = 16_384
 _MAX_CACHED_NAME: Final = 255
-"""The longest resource name, in characters, whose decisions are cached."""
+"""Decisions on longer resource names, in characters, are not cached."""
 
 
 class Decision(NamedTuple):

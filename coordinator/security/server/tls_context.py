@@ -6,7 +6,7 @@ an RSA or DSA key below 2048 bits, or a SHA-1 signature. The context then also a
 clients. The inter-broker context is tested against the context of its own listener, since brokers show each
 other their listener certificates.
 Source: Kafka's `SslFactory`, `SslEngineValidator`; OpenSSL's `SSL_CTX_set_security_level`;
-`jdk.certpath.disabledAlgorithms` of a JDK, whose SHA-1 rule concerns public authorities.
+`jdk.certpath.disabledAlgorithms` of a JDK; its SHA-1 rule concerns public authorities.
 """
 
 import secrets

@@ -1,1 +1,1 @@
-"""What looks wrong, with the rows of silver that show it. One kind to a file; all give the same columns."""
+"""Anomalies with the silver rows that show them. Each module finds one kind; all return the same columns."""

@@ -1,4 +1,4 @@
-"""Find stretches of time in which something happens too often."""
+"""Find periods with too many events."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -10,11 +10,12 @@ _MILLIS: Final = 1000
 
 
 def crowded(events: Sequence[Row], count: int, within_s: int) -> list[Row]:
-    """Return the stretches of a group's events in which any `count` in a row lie within `within_s` seconds.
+    """Return the periods in which `count` consecutive events of a group are within `within_s` seconds. Overlapping
+    periods are merged.
 
-    In: rows with `log_partition`, `group`, `log_offset`, `record_ts`, `generation`, in log order. Out, for
-    each stretch: `ts`, `until_ts`, `amount` (its events), `log_offset` of the last and `previous_log_offset`
-    of the first event, `generation` of the last. Stretches that share an event are one.
+    `events` have `log_partition`, `group`, `log_offset`, `record_ts` and `generation`, in log order. Each period
+    has `ts`, `until_ts`, `amount` (its events), `log_offset` of the last and `previous_log_offset` of the first
+    event, and `generation` of the last.
     """
     is_in_stretch = [False] * len(events)
     for first in range(len(events) - count + 1):

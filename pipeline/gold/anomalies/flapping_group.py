@@ -1,4 +1,4 @@
-"""A group that empties again and again: all of it restarts, or it never stays up."""
+"""Find groups that repeatedly become empty: they restart completely or do not stay up."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,9 +11,8 @@ WITHIN_S: Final = 3600
 
 
 def flapping_group(rebalances: Iterable[Row]) -> list[Row]:
-    """Return stretches in which a group became empty TIMES or more within WITHIN_S seconds. `amount`: how often.
-
-    In: the rows of a group of `rebalance_stats`, in log order.
+    """Return periods in which a group became empty at least TIMES within WITHIN_S seconds. `amount`: the number of
+    times. `rebalances` are the group's rows of `rebalance_stats` in log order.
     """
     events = [row for row in rebalances if row["kind"] == EMPTIED]
     return [

@@ -1,4 +1,4 @@
-"""One rebalance chases the next: members that do not keep their session, or restarts one by one."""
+"""Find series of rebalances: members that lose their sessions, or restart one by one."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,9 +11,8 @@ WITHIN_S: Final = 600
 
 
 def rebalance_storm(rebalances: Iterable[Row]) -> list[Row]:
-    """Return stretches of REBALANCES or more generations with members in WITHIN_S seconds. `amount`: generations.
-
-    In: the rows of a group of `rebalance_stats`, in log order.
+    """Return periods with at least REBALANCES generations with members in WITHIN_S seconds. `amount`: generations.
+    `rebalances` are the group's rows of `rebalance_stats` in log order.
     """
     events = [row for row in rebalances if row["kind"] == "rebalance"]
     return [

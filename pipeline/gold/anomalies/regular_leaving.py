@@ -1,7 +1,7 @@
-"""A client that goes at a regular distance: the sign of `max.poll.interval.ms`.
+"""Find clients that leave at regular intervals, a symptom of `max.poll.interval.ms`.
 
-A consumer that works longer on what one poll gave than that time leaves by itself, comes back when it is done, and
-works on the same messages again. People and schedulers restart less regularly, and not only one client.
+A consumer that processes one poll for longer than that leaves the group, rejoins when it is done, and processes the
+same records again. People and schedulers restart clients less regularly, and not only one of them.
 """
 
 from collections.abc import Iterable
@@ -12,18 +12,17 @@ from typing import Final
 from pipeline.gold.group_records import Row, group_key
 
 TIMES: Final = 4
-"""It takes so many to see that they are regular."""
+"""The departures needed to detect a regular interval."""
 
 LEAST_S: Final = 5
 MOST_SPREAD: Final = 0.15
-"""Standard deviation of the distances, to their mean."""
+"""The maximum ratio of the standard deviation of the intervals to their mean."""
 
 
 def regular_leaving(causes: Iterable[Row]) -> list[Row]:
-    """Return one row for each client that went, or came back under another member id, TIMES or more at much
-    the same distance. `amount`: the distance in seconds; `member`: the client id and host.
-
-    In: the rows of a group of `rebalance_causes`, in log order.
+    """Return one row for each client that left, or returned under another member id, at least TIMES at regular
+    intervals. `amount`: the interval in seconds; `member`: the client id and host. `causes` are the group's rows of
+    `rebalance_causes` in log order.
     """
     gone: dict[str, list[Row]] = {}
     for row in causes:
@@ -61,5 +60,5 @@ def _regular_distance_s(rows: list[Row]) -> float | None:
 
 
 def round_half_up(seconds: float) -> int:
-    """Return the nearest whole number of seconds, which are not negative."""
+    """Round a non-negative number of seconds half up."""
     return int(seconds + 0.5)

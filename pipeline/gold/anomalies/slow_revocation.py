@@ -1,7 +1,7 @@
-"""A member of a consumer group that is slow to give partitions back: others wait for them, and the epoch does.
+"""Find consumer group members that revoke partitions slowly and so delay other members and the epoch.
 
-A member that polls in time gives back at its next heartbeat. What takes longer is a long revocation callback, or a
-processing loop that does not come around; after its rebalance timeout a member is removed.
+A member that polls in time confirms a revocation in its next heartbeat. A longer time means a slow revocation
+callback or a blocked processing loop. After its rebalance timeout the coordinator removes the member.
 """
 
 from collections.abc import Iterable
@@ -15,9 +15,8 @@ _HOW: Final = {None: "have not been given back for", "revoked": "were given back
 
 
 def slow_revocation(revocations: Iterable[Row], as_of_us: int) -> list[Row]:
-    """Return one row for each revocation that took SLOW_S or longer. `amount`: seconds.
-
-    In: rows of `pipeline.gold.consumer_history.revocations`, the time that counts as now.
+    """Return one row for each revocation of at least SLOW_S seconds. `amount`: seconds. `revocations` are rows of
+    `pipeline.gold.consumer_history.revocations`; `as_of_us` is the reference time.
     """
     found = []
     for row in revocations:

@@ -1,4 +1,4 @@
-"""Draw plots whose colours follow the theme of the page.
+"""Draw plots in the colours of the page's theme.
 
 matplotlib draws with placeholder colours. In its SVG they become CSS variables, so that one drawing fits the light
 and the dark theme. Text stays text in the page's font. Each plot is drawn in a wide and a narrow version, and the
