@@ -1,15 +1,15 @@
-"""What must never happen, whatever fails: checked at every step.
+"""Invariants of groups that the simulator checks at every step, under all faults.
 
-1. A request is answered exactly once, at once or later.
-2. A generation has one leader, as told to members.
-3. Generations, as told to members, do not fall while the group lives, not even over a reload: one whose
-   assignment was handed out is not handed out again.
-4. In one generation no partition is given to two members.
-5. A commit that was acknowledged is not lost: a fetch shows it or a later one. What a fetch showed once, it does
-   not take back. Nothing is shown that nobody committed.
-6. The durable state is what the log says: after every outcome, and for every prefix that is loaded.
-7. An offset goes only by request, with its topic, or when it is old enough.
-8. The core's own invariants.
+1. A request gets exactly one response, at once or later.
+2. By the members' responses, a generation has one leader.
+3. By the members' responses, generations do not decrease during the life of a group, not even after a reload. A
+   generation with a delivered assignment is not used again.
+4. In one generation each partition is assigned to at most one member.
+5. An acknowledged commit is not lost: a fetch returns it or a later one. A later fetch does not return an older
+   offset. A fetch returns only committed offsets.
+6. The durable state equals the state replayed from the log, after every outcome and for every loaded prefix.
+7. An offset is removed only by a request, with its topic, or after its retention time.
+8. The core's own invariants hold.
 """
 
 from collections import defaultdict
@@ -58,8 +58,10 @@ class History:
 
 @dataclass
 class Asked:
-    """A request that awaits its answer. `promised` is what a fetch may not fall behind; `life` counts how
-    often the group had been deleted when the core gave the answer."""
+    """A pending request. `promised` is the state that a fetch must not fall behind.
+
+    `life` is the number of group deletions at the time of the core's response.
+    """
 
     message: Any
     order: int = 0
@@ -89,7 +91,7 @@ class Checks:
         self._assigned_generation: dict[tuple[str, int], int] = {}
         self._owners: dict[tuple[str, int, int, str, int], str] = {}
 
-    # --- what the shell tells
+    # --- callbacks of the shell
 
     def asked(self, waiter: int, message: Any) -> None:
         """A request goes into the core."""
@@ -147,7 +149,7 @@ class Checks:
                 self._check_fetch(asked, message)
 
     def unloaded(self, answers: list[tuple[int, Any]]) -> None:
-        """The partition was given up: everybody who was parked is told."""
+        """Check the responses to blocked requests when the partition is unloaded."""
         for waiter, message in answers:
             self._answer(waiter, message)
         silent = set(self._asked) - self._answered
@@ -160,7 +162,7 @@ class Checks:
         self._incarnation += 1
 
     def loaded(self, shard: GroupShard, disk: Disk) -> None:
-        """The log, or what is left of it, was read into a new core."""
+        """Check a new core that loaded the surviving part of the log."""
         del self._prints[disk.end :]
         if self._prints:
             demand(fingerprint(shard) == self._prints[-1], "loading a prefix gives another state")
@@ -168,7 +170,10 @@ class Checks:
         disk.load_into(self._shadow)
 
     def quiet(self, disk: Disk) -> None:
-        """Nothing goes wrong any more and all had time: nobody waits, and prefixes load to what was."""
+        """Check the end of a run without further faults.
+
+        no request is pending and every prefix loads to its old state.
+        """
         silent = set(self._asked) - self._answered
         demand(not silent, f"never answered: {[self._asked[waiter].message for waiter in silent]}")
         for end in {1, len(self._prints) // 2, len(self._prints)} - {0}:
@@ -264,7 +269,7 @@ class Checks:
         history.promised = max(history.promised, min(possible))
 
     def _removal(self, cause: Any, record: Fact, now: Now) -> None:
-        """A tombstone: whose doing is it, and if the sweep's, was it time?"""
+        """Check a tombstone: find its cause and, for an expiration, check that it was due."""
         self._order += 1
         key = record.key
         if isinstance(key, GroupMetadataKey):

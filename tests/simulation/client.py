@@ -1,4 +1,4 @@
-"""A consumer as Kafka's clients behave: join in two steps, sync, heartbeat, commit, rejoin when told to."""
+"""A consumer that behaves as Kafka's clients do: join in two steps, sync, heartbeat, commit, rejoin on request."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -123,7 +123,7 @@ class Caller:
 
 
 def error_of(response: Any) -> ErrorCode:
-    """A response's error; what carries none (no answer, wrong coordinator) is one to ask again for."""
+    """Return the error of a response; a missing response or a wrong coordinator counts as a retriable error."""
     return ErrorCode(getattr(response, "error_code", ErrorCode.NOT_COORDINATOR))
 
 
@@ -222,7 +222,7 @@ class Client(Caller):
         self.world.after(RETRY_MS, lambda: self.join(forget_id=error in _FRESH_START))
 
     def _assign(self, response: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
-        """Deal out each topic's partitions to those who read it."""
+        """Distribute the partitions of each topic among its subscribers."""
         readers = {
             member.member_id: decode_subscription(member.metadata).topics for member in response.members
         }
@@ -319,7 +319,7 @@ class Client(Caller):
             self._rejoin_after(error)
 
     def fetch(self) -> None:
-        """Read the committed offsets of what the member has."""
+        """Fetch the committed offsets of the member's partitions."""
         numbers: dict[str, list[int]] = {}
         for topic, number in self.assigned or [("orders", 0)]:
             numbers.setdefault(topic, []).append(number)
@@ -351,7 +351,7 @@ class Client(Caller):
 
 
 def commit_request(group_id: str, offsets: list[tuple[str, int, int]]) -> OffsetCommitRequest:
-    """A commit of (topic, partition, offset), by nobody in particular."""
+    """Build a commit of (topic, partition, offset) without a member id."""
     return OffsetCommitRequest(
         group_id=group_id,
         topics=[

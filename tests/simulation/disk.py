@@ -1,4 +1,4 @@
-"""A log on a disk that crashes: what was synced stays, of the rest any prefix may."""
+"""A log on a disk that crashes: it keeps synced data and any prefix of the rest."""
 
 from random import Random
 from typing import NamedTuple, TypeAlias
@@ -38,8 +38,7 @@ class Disk:
         return len(self.batches)
 
     def append(self, outcome: Outcome) -> None:
-        """Write what an outcome writes, as one batch. AppendFailed when the disk refuses; nothing of it is there
-        then."""
+        """Write the records of an outcome as one batch, atomically. Raises AppendFailed if the disk rejects it."""
         if self.fail_appends:
             self.fail_appends -= 1
             raise AppendFailed
@@ -47,8 +46,7 @@ class Disk:
         self.batches.append(Batch(records, producer_of(outcome), outcome.marker))
 
     def synced(self, end: int) -> None:
-        """A sync that began when the log ended at `end` is over. AppendFailed when it failed: what it was
-        to keep may be lost."""
+        """Finish a sync that began when the log ended at `end`. Raises AppendFailed if it failed and lost data."""
         if self.fail_syncs:
             self.fail_syncs -= 1
             self.lose_tail()

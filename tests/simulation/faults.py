@@ -1,4 +1,4 @@
-"""What goes wrong, and what people do to their consumers, at times that chance chooses."""
+"""Faults and client restarts at random times."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +14,7 @@ MOST_CLIENTS: Final = 7
 
 
 class Faults:
-    """Starts clients and ends them, breaks the network, the disk and the clock, until told to stop."""
+    """Starts and ends clients, and breaks the network, the disk and the clock, until it is stopped."""
 
     def __init__(self, world: World, shell: Shell, weather: Weather) -> None:
         self.world = world
@@ -127,8 +127,10 @@ class Faults:
         return Client(self.world, self.shell, self.weather, name, settings, self._ended)
 
     def _ended(self, client: Client) -> None:
-        """A client that gave up is started again a while later, as a supervisor does. Not when it is to become
-        quiet: those who do not fit into a group would knock for ever."""
+        """Restart a client that gave up after a delay, as a supervisor does.
+
+        In the quiet phase it stays down: a member without room in its group would retry for ever.
+        """
         self.last_loss_ms = self.world.now_ms
         settings = replace(client.settings)
         self.world.after(1_000, lambda: self._restart(settings))
@@ -162,8 +164,11 @@ class Faults:
         return [client for client in self.alive() if client.settings.group_instance_id is not None]
 
     def _change_subscription(self) -> None:
-        """Not of static members: one that restarts with another subscription before the group heard of it is
-        given what it had, in Kafka too, and nothing rebalances."""
+        """Change the subscription of a dynamic member.
+
+        Static members are excluded. When one restarts with another subscription before the group learns of it,
+        it gets its old assignment without a rebalance, as in Kafka.
+        """
         dynamic = [client for client in self.alive() if client.settings.group_instance_id is None]
         if dynamic:
             topics = self.world.random.choice([["orders"], ["payments"], ["orders", "payments"]])

@@ -13,8 +13,10 @@ from tests.simulation.world import World
 
 @dataclass(slots=True)
 class Request:
-    """A request under way: encoded, with what is needed to read it. One that says what its sender owns does not
-    arrive again later: it would not be true any more, and no protocol could tell."""
+    """An encoded request in flight, with the data for decoding its response.
+
+    A request with owned partitions is not repeated later: it would be outdated, and no protocol could detect that.
+    """
 
     api: type[Any]
     version: int
@@ -79,7 +81,10 @@ class Connection:
         self._world.after(self._back_ms - self._world.now_ms, lambda: self._return(request, response))
 
     def close(self) -> None:
-        """Break: what is under way is lost. The far end learns at once, the client a little later."""
+        """Break the connection.
+
+        messages in flight are lost. The server learns at once, the client a little later.
+        """
         if self.open:
             self.open = False
             self._far.lost(self)

@@ -6,11 +6,13 @@ from tests.simulation.run import Failed
 
 
 def find_violation(run: Callable[[int], None], seeds: int, first_seed: int = 0) -> str:
-    """What the checks say of the first run that breaks a rule; "nothing" when no run breaks one.
+    """Return the violation of the first failing run, or "nothing" if all runs pass.
 
-    In: `run` plays one seed and raises Failed when a rule is broken. `first_seed` is played before the seeds
-    below `seeds`: one that is known to notice the fault early. Where a change of the simulator lets another seed
-    notice it, the search takes longer.
+    Args:
+        run: Plays one seed and raises Failed on a violation.
+        seeds: The number of seeds to play.
+        first_seed: Played before the others: a seed known to expose the fault early. If a change of the simulator
+            makes another seed expose it, the search only takes longer.
     """
     for seed in (first_seed, *range(seeds)):
         try:

@@ -1,4 +1,4 @@
-"""One run: faults for so many steps, then quiet, then what must hold at the end."""
+"""One run: a number of steps with faults, then a quiet phase, then the final checks."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -35,7 +35,7 @@ class Simulation:
         show: Callable[[str], None] | None = None,
         faults: Callable[..., Faults] = Faults,
     ) -> None:
-        """In: what makes a shell, or what stands for one; what makes its faults."""
+        """Prepare a run with factories for the shell, or its substitute, and for its faults."""
         self.seed = seed
         self.world = World(seed, show)
         random = self.world.random
@@ -70,7 +70,7 @@ class Simulation:
             raise Failed(f"{trace}\n{where}: {kind}: {error}") from error
 
     def _become_quiet(self) -> None:
-        """Nothing goes wrong any more: every group settles, and nobody is left waiting."""
+        """Stop all faults and wait until every group is stable and no request is pending."""
         self.faults.stop()
         self.admin.alive = False
         # From the last loss of a client on: a rebalance under way ends within its timeout, the lost one is

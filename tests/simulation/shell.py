@@ -1,8 +1,8 @@
-"""The smallest shell around the core: it does what the daemon's runtime does, in virtual time.
+"""A minimal shell around the core: it does the work of the daemon's runtime in virtual time.
 
-Records are appended, then answers wait until the log is durable up to where it ended when they were given
-(heartbeats do not wait). A request that is parked holds back the later ones of its connection. A failed append
-or sync unloads the partition and loads it again. A crash loses all soft state and what the disk had not synced.
+It appends records, and holds responses until the log is durable up to its end at the time of the response
+(heartbeat responses do not wait). A blocked request delays later requests of its connection. A failed append or
+sync unloads and reloads the partition. A crash loses all soft state and all unsynced data.
 """
 
 from collections import deque
@@ -34,7 +34,7 @@ WALL_START_MS: Final = 1_700_000_000_000
 
 
 class NotCoordinator:
-    """What a client is told when the partition is loading or gone; it asks again later."""
+    """The response of a loading or lost partition; the client retries later."""
 
 
 class Shell:
@@ -82,7 +82,7 @@ class Shell:
         self.world.after(self.world.random.randint(10, 3_000), self._restart)
 
     def reload(self, why: str) -> None:
-        """The partition is given up and taken again: everybody who waits is told."""
+        """Unload the partition and load it again; fail all blocked requests."""
         if self.shard is None:
             return
         self.world.say("coordinator", f"reload: {why}")
@@ -189,7 +189,7 @@ class Shell:
         self._follow(message, waiter, outcome)
 
     def _refusal(self, message: Any) -> Any:
-        """What somebody else refuses before the core is asked; None where nobody does."""
+        """Return a rejection that a layer above the core gives, or None."""
         return None
 
     # --- outcomes

@@ -47,7 +47,7 @@ class GoesOn(Broker):
 
 
 class KeepsWhatItRead(Broker):
-    """Who gets the partition back has what it had then, and does not read the log."""
+    """A broker that regains the partition with its old state instead of reading the log."""
 
     kept: GroupShard | None = None
 
@@ -82,7 +82,7 @@ class LosesTheTail(Broker):
 
 
 def finding(broker: type[Broker]) -> str:
-    """What is said of the first run that breaks a rule."""
+    """Return the violation of the first failing run."""
 
     class Spoilt(Brokers):
         pass

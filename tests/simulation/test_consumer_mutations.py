@@ -1,6 +1,6 @@
-"""The checker of consumer groups is checked: cores with one fault each, which it must find.
+"""The consumer-group checks detect a single planted fault in the core.
 
-Each fault is one that a real mistake could bring in; a rule that finds none of them is no rule.
+Each fault is a realistic mistake. A check that detects none of them is useless.
 """
 
 import re
@@ -92,7 +92,7 @@ class LoadsNoMarkers(Mutant):
 
 
 class ForgetsWork(Mutant):
-    """Nobody computes what was asked for."""
+    """The core never computes a requested target."""
 
     def spoil(self, outcome: Outcome, request: object) -> Outcome:
         return structs.replace(outcome, work=[])
@@ -122,7 +122,7 @@ def test_a_faulty_core_is_found(mutant: Any, rule: str, first_seed: int) -> None
 
 
 def test_partitions_that_others_have_yet_to_give_up_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody's partition is free as soon as it is not in its target."""
+    """A partition becomes free as soon as it leaves its owner's target."""
     real = reconciliation.reconcile_member
     monkeypatch.setattr(
         pending_update,
@@ -169,7 +169,7 @@ def test_parked_heartbeats_that_are_forgotten_are_found(monkeypatch: pytest.Monk
 
 
 def test_sessions_that_are_not_restarted_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Heartbeats are no sign of life: members that are there are fenced, again and again."""
+    """Heartbeats do not extend the session, so live members are fenced again and again."""
     real = consumer_group.restart_consumer_session
 
     def only_first(group: Any, member_id: str, *rest: Any) -> None:

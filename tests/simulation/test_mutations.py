@@ -1,6 +1,6 @@
-"""The checker is checked: cores and shells with one fault each, which it must find.
+"""The checks detect a single planted fault in the core or shell.
 
-Each fault is one that a real mistake could bring in; a rule that finds none of them is no rule.
+Each fault is a realistic mistake. A check that detects none of them is useless.
 """
 
 import re
@@ -30,7 +30,7 @@ STEPS = 600
 
 
 class Mutant(GroupShard):
-    """A core whose outcomes go through `spoil`."""
+    """A core that passes its outcomes through `spoil`."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         return self.spoil(super().handle(request, context, now), request)
@@ -90,7 +90,7 @@ class DropsRecords(Mutant):
 
 
 class ShowsOldOffsets(Mutant):
-    """A fetch answers from what the fetch before it found."""
+    """A fetch returns the result of the previous fetch."""
 
     seen: dict[tuple[str, str, int], int]
 
@@ -145,14 +145,14 @@ class ForgetsTheParked(Mutant):
 
 
 def expires_early(config: GroupConfig, *_: object) -> GroupShard:
-    """A core that keeps offsets for a minute whatever it is told."""
+    """A core that retains offsets for one minute, whatever the configuration."""
     return new_shard(
         structs.replace(config, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000)
     )
 
 
 class AnswersBeforeDurable(Shell):
-    """A shell without a gate: what is acknowledged may not be on the disk."""
+    """A shell without a gate: it acknowledges data before it is durable."""
 
     def _open_gate(self) -> None:
         while self._gate:

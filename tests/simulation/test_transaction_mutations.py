@@ -31,12 +31,12 @@ def skips_a_marker(name: TopicPartition, end: TransactionEnd) -> TransactionEnd 
 
 
 def commits_aborted(name: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
-    """One partition is told that what was aborted is committed."""
+    """Commit an aborted transaction in one partition."""
     return end._replace(is_committed=True) if name == ("orders", 1) else end
 
 
 def aborts_committed_offsets(name: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
-    """The groups are told that every transaction is aborted."""
+    """Abort every transaction in the groups."""
     return end._replace(is_committed=False) if name.topic == "__consumer_offsets" else end
 
 
@@ -82,7 +82,7 @@ class SendsMarkersBeforeDurable(Coordinator):
 
 
 class TakesAnyEpoch(TransactionShard):
-    """A producer that was replaced may end the transaction of the one that replaced it."""
+    """A fenced producer can end the transaction of its successor."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         if isinstance(request, EndTxnRequest):
@@ -93,7 +93,7 @@ class TakesAnyEpoch(TransactionShard):
 
 
 class VerifiesNothing(Partition):
-    """Who comes late may begin a transaction that nobody ends."""
+    """A late write can begin a transaction that never ends."""
 
     verifies = False
 
@@ -106,7 +106,7 @@ class ForgetsMarkersOnLoad(TransactionShard):
 
 
 class NoTimeout(TransactionShard):
-    """Nobody ends what its producer left open."""
+    """Transactions of dead producers never time out."""
 
     def fire_timer(self, key: object, now: Now) -> Outcome:
         return Outcome()

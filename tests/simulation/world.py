@@ -1,4 +1,4 @@
-"""Virtual time: a queue of what happens next, and one source of chance."""
+"""Virtual time: a queue of scheduled actions and one source of randomness."""
 
 import heapq
 import re
@@ -25,12 +25,12 @@ class World:
         self._values = 0
 
     def after(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """Let `action` happen `delay_ms` from now, after what was planned for the same moment."""
+        """Schedule `action` in `delay_ms`, after earlier actions for the same moment."""
         self._scheduled += 1
         heapq.heappush(self._queue, (self.now_ms + max(delay_ms, 0), self._scheduled, action))
 
     def step(self, until_ms: int | None = None) -> bool:
-        """Let the next thing happen; False when there is none (before `until_ms`)."""
+        """Run the next action; return False if none is scheduled before `until_ms`."""
         if not self._queue or (until_ms is not None and self._queue[0][0] > until_ms):
             return False
         self.now_ms, _, action = heapq.heappop(self._queue)

@@ -1,7 +1,7 @@
-"""The simulator for several brokers that share a log: the partition moves between them, and some are stopped.
+"""The simulator for brokers that share a log: the partition moves between them, and some are stopped.
 
-broker.py    one of them: it coordinates while it owns the partition
-brokers.py   all of them, as one process: who owns the partition, and which broker a connection leads to
-faults.py    what goes wrong: also moves, and brokers that stop
+broker.py    one broker: it coordinates while it owns the partition
+brokers.py   all brokers as one process: the owner of the partition and the broker of each connection
+faults.py    the faults, including moves and stopped brokers
 run.py       one run
 """

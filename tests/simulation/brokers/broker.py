@@ -39,7 +39,7 @@ class Broker(Shell):
         log: SharedLog,
         refused: Callable[[Connection], None],
     ) -> None:
-        """In: who is told of a connection that was told NOT_COORDINATOR."""
+        """Create a broker. `refused` is called with each connection that gets NOT_COORDINATOR."""
         self.node_id = node_id
         self.is_owner = False
         self.epoch = 0
@@ -54,7 +54,7 @@ class Broker(Shell):
         self.world.after(self.world.random.randint(1, 500), self._load)
 
     def release(self, why: str) -> None:
-        """Another one does: whoever waits is told, and nothing is kept."""
+        """Lose the partition to another broker: fail blocked requests and discard all state."""
         self.is_owner = False
         self.reload(why)
 

@@ -1,5 +1,7 @@
-"""Three brokers as clients meet them: a client finds the owner when it connects, and again when it was told
-NOT_COORDINATOR. They are one process: they crash, stand still and lose what was not synced together."""
+"""Three brokers as clients see them. A client looks up the owner when it connects and after NOT_COORDINATOR.
+
+The brokers are one process: they crash, pause and lose unsynced data together.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -43,7 +45,7 @@ class Brokers:
             after.take(before.epoch + 1)
 
     def stop_one(self, node_id: int) -> None:
-        """A broker is stopped, if others are left; what it owned goes to one of them."""
+        """Stop one broker if others remain, and move its partition to one of them."""
         if node_id not in self.live or len(self.live) == 1 or not self.owner.up:
             return
         self.live.discard(node_id)
@@ -65,7 +67,9 @@ class Brokers:
         self._led_to[connection].receive(connection, request)
 
     def _refused(self, connection: Connection) -> None:
-        """What comes over it from now on is for whoever owns the partition then: its client looks."""
+        """Send later requests of this connection to the current owner, since its client looks up the coordinator
+        again.
+        """
         self._led_to.pop(connection, None)
 
     def lost(self, connection: Connection) -> None:
@@ -114,7 +118,7 @@ class Brokers:
 
     @property
     def paused_until_ms(self) -> int:
-        """When the process goes on."""
+        """The time at which the process resumes."""
         return self.owner.paused_until_ms
 
     @paused_until_ms.setter

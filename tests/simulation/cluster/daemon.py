@@ -1,6 +1,6 @@
-"""The smallest shell around the cores of a daemon in a cluster. A partition is a list of committed values here.
+"""A minimal shell around the cores of a daemon in a cluster. A partition is a list of committed values here.
 
-`Rules` are what the tests take out, one at a time, to see that the simulator notices.
+`Rules` are the rules that tests disable one at a time to prove that the simulator detects each violation.
 """
 
 from collections.abc import Callable
@@ -94,7 +94,7 @@ class Daemon:
         return PartitionAppender(KEYS) if self._rules.proof_begins_later else EarlyProof(KEYS)
 
     def turn(self, now_ms: int, live: set[int]) -> None:
-        """One iteration: deadlines, renewals, claims, and what is to be appended."""
+        """Run one iteration: handle deadlines, renewals, claims and pending appends."""
         self._happened(self.session.advance_time(now_ms))
         command = self.session.next_command(now_ms)
         if command is not None:
@@ -109,7 +109,10 @@ class Daemon:
         self._append()
 
     def commit(self, partition: int, value: bytes, answer: Callable[[bool], None]) -> bool:
-        """False: not the coordinator. Otherwise `answer` is told later whether it was done or nobody knows."""
+        """Commit a value; return False if this daemon is not the coordinator.
+
+        Otherwise `answer` gets True on success and False if the outcome is unknown.
+        """
         held = self.held.get(partition)
         if held is None or held.values is None:
             return False
@@ -122,7 +125,10 @@ class Daemon:
         return True
 
     def fetch(self, partition: int, answer: Callable[[bytes | None], None]) -> bool:
-        """False: not the coordinator. Otherwise `answer` is told the newest value, or never."""
+        """Fetch the newest value; return False if this daemon is not the coordinator.
+
+        Otherwise `answer` gets the value, or is never called.
+        """
         held = self.held.get(partition)
         if held is None or held.values is None:
             return False
@@ -136,7 +142,7 @@ class Daemon:
         return True
 
     def reload(self, partition: int) -> None:
-        """An internal error: what the memory has of a partition is not believed any more."""
+        """Discard the in-memory state of a partition after an internal error."""
         held = self.held.get(partition)
         if held is None or held.values is None:
             return
@@ -145,7 +151,7 @@ class Daemon:
         held.claim = self._claim(partition, held.token) if self._rules.reload_takes_token else None
 
     def give_back(self, partition: int) -> None:
-        """A move: the owner lets go, and whoever should own it claims."""
+        """Release a partition in a move, so that its new owner claims it."""
         held = self.held.pop(partition, None)
         if held is not None and held.token:
             self.appender.drop_partition(PartitionId(TOPIC, partition))
@@ -232,7 +238,7 @@ def values_of(page: KeyPage) -> list[bytes]:
         offset = int(entry.key.rsplit(b"/", 1)[1])
         if offset > len(values):
             raise Broken(f"{entry.key!r} follows {len(values)} values")
-        # What is written over what was there comes to light in the order of the histories.
+        # The check of the histories detects overwritten values.
         del values[offset:]
         values.extend(entry.value[at : at + 8] for at in range(0, len(entry.value), 8))
     return values

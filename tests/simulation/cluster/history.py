@@ -1,9 +1,8 @@
-"""What must hold of all that clients were told.
+"""The consistency of all responses to clients.
 
-Each partition is one register: a commit writes a value that no other commit writes, a fetch reads the newest. The
-final log gives the order of the writes, so that linearizability needs no search: every operation has its place in
-the log (a write its own, a read that of what it read), and one that ended before another began must not stand
-behind it.
+Each partition is one register: a commit writes a unique value, and a fetch reads the newest value. The final log
+orders the writes, so the linearizability check needs no search. A write has its own place in the log, and a read
+has the place of the value that it read. An operation that ended before another began must not come after it.
 """
 
 from dataclasses import dataclass
@@ -15,7 +14,10 @@ class Broken(AssertionError):
 
 @dataclass
 class Operation:
-    """`ended_ms` None: nobody knows what became of it. `value` is what was written, or read ("" for nothing)."""
+    """An operation of a client. `ended_ms` is None if its outcome is unknown.
+
+    `value` is the written value, or the value read ("" for none).
+    """
 
     partition: int
     is_write: bool

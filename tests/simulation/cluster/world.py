@@ -1,7 +1,7 @@
-"""Time, three daemons, their clients, and a link to the engine on which requests and answers are lost and late.
+"""Time, three daemons, their clients, and a link to the engine that loses and delays messages.
 
-One `random.Random(seed)` decides everything. A paused daemon does nothing; what reaches it waits, and comes in
-any order when it goes on, as timers, sockets and clients race in a process that was stopped.
+One `random.Random(seed)` decides everything. A paused daemon does nothing. Its pending messages arrive in any order
+when it resumes, as timers, sockets and clients race in a process after a pause.
 """
 
 import heapq
@@ -25,7 +25,7 @@ NODES = 3
 DEADLINE_MS = 500
 TURN_MS = 50
 QUIET_MS = 12_000
-"""Longer than the latest request, a lease that is left, and a claim."""
+"""Longer than the latest request, a remaining lease and a claim together."""
 BROKERS = KEYS.broker(0)[:-1]
 
 
@@ -145,7 +145,7 @@ class World:
     def _delay(self) -> float:
         return self.random.uniform(0.5, 5) if self.random.random() < 0.9 else self.random.uniform(5, 400)
 
-    # Clients, who ask whom they happen to know.
+    # Clients send requests to any daemon that they know.
 
     def _client(self) -> None:
         if self.is_quiet:
@@ -155,7 +155,7 @@ class World:
         partition = self.random.randrange(PARTITIONS)
         operation = Operation(partition, self.random.random() < 0.5, self.now_ms)
         begin = self._commit if operation.is_write else self._fetch
-        # What is on its way to a daemon that is paused reaches it when it goes on.
+        # A paused daemon gets its pending messages when it resumes.
         self.at(
             self.random.uniform(0.1, 2), lambda: self._at_daemon(daemon, lambda: begin(daemon, operation))
         )

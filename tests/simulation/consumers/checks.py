@@ -1,14 +1,14 @@
-"""What must never happen to consumer groups, besides what must not to any.
+"""Invariants of consumer groups, in addition to those of all groups.
 
-1. Nobody takes a partition for its own that another member still does, unless the coordinator has given that one
-   up: a member that was fenced need not know it yet. Read as members see it, whatever protocol they speak. What a
-   cooperative member keeps while a group is upgraded in the middle of a rebalance counts only when it was assigned
-   again: the group has no record of it, in Kafka neither.
-2. The epoch of a group never falls while it lives, over conversions, reloads and power cuts; nor does one that a
-   member was told, as far as that member goes.
-3. What is committed in a transaction is shown when that was committed, and not before; it is not lost after the
-   marker was acknowledged.
-4. What is true of the log, of commits and of answers in `tests/simulation/checks.py`.
+1. A member takes a partition only after its previous owner gave it up, or after the coordinator fenced that
+   owner, which need not know it yet. This holds in the members' view and for both protocols. A cooperative member may
+   keep partitions while a group is upgraded in the middle of a rebalance. They count only after they are assigned
+   again, because the group has no record of them (as in Kafka).
+2. The epoch of a group does not decrease during its life, through conversions, reloads and power cuts. Nor do
+   the epochs in a member's responses.
+3. Offsets of a transaction become visible at its commit, not before, and are not lost after the marker is
+   acknowledged.
+4. The invariants of the log, commits and responses in `tests/simulation/checks.py`.
 """
 
 from collections import Counter, defaultdict
@@ -91,7 +91,7 @@ class ConsumerChecks(Checks):
             if (image.by_id[topic_id].name, number) in known
         )
 
-    # --- what the shell tells
+    # --- callbacks of the shell
 
     def happened(
         self, cause: Any, waiter: int, outcome: Outcome, shard: GroupShard, disk: Disk, now: Now
@@ -123,7 +123,7 @@ class ConsumerChecks(Checks):
                 self._histories[place].orders[offset].append(order)
 
     def _upgraded(self, group_id: str, shard: GroupShard) -> None:
-        """Know what the group knows of its members then."""
+        """Record the group's view of its members at the upgrade."""
         self._upgrades[group_id] += 1
         view = shard.view_group(group_id, NOW)
         for one in view.members if view is not None else ():
@@ -194,7 +194,7 @@ class ConsumerChecks(Checks):
         self._member_epochs[key] = epoch
 
     def told_epoch(self, group_id: str) -> int:
-        """The highest epoch that any member of the present group was told."""
+        """Return the highest epoch in any response to members of the present group."""
         life = self._lives[group_id]
         found = (
             epoch

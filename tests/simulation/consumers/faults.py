@@ -1,4 +1,4 @@
-"""What goes wrong with consumer groups, and what people do to their members."""
+"""Faults of consumer groups and actions on their members."""
 
 from collections.abc import Callable
 from dataclasses import replace

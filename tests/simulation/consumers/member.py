@@ -1,5 +1,7 @@
-"""Members of consumer groups, as Kafka's clients behave: those that say everything in one heartbeat, and those of
-the classic protocol. Either knows what it owns, and takes itself for the owner until it gave it up."""
+"""Group members that behave as Kafka's clients do: members of the consumer protocol and of the classic protocol.
+
+Each member tracks its partitions and treats them as owned until it revokes them.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -45,7 +47,7 @@ TXN_COMMIT_VERSION: Final = 5
 IN_TRANSACTION: Final = 0.3
 """Of all commits."""
 OWNED_VERSION: Final = 1
-"""Since when a subscription says what a member has."""
+"""The subscription version that introduced owned partitions."""
 _ABANDON: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 
 
@@ -63,7 +65,10 @@ class MemberSettings(Settings):
 
 
 class Member(Client):
-    """Either kind. `owns` is what it takes for its own now; `grown` is told when that became more."""
+    """A group member of either protocol.
+
+    `owns` holds the partitions that the member treats as its own. The member calls `grown` when `owns` grows.
+    """
 
     settings: MemberSettings
 
@@ -92,7 +97,7 @@ class Member(Client):
         raise NotImplementedError
 
     def commit_in_transaction(self, place: tuple[str, int]) -> None:
-        """Commit what was read in a transaction, which ends soon after that, one way or the other."""
+        """Commit the next offset of a partition in a transaction that soon ends in a commit or an abort."""
         topic, number = place
         producer_id = self.world.new_value()
         offset = TxnOffsetCommitRequestPartition(
@@ -120,16 +125,20 @@ class Member(Client):
         self.call(request, TXN_COMMIT_VERSION, end, REQUEST_TIMEOUT_MS)
 
     def agree(self) -> None:
-        """Wish for the assignor that all others wish for: a group whose votes are level may have a new epoch at
-        every heartbeat, as in Kafka."""
+        """Adopt the assignor of all other members.
+
+        With a tied vote, a group may start a new epoch at every heartbeat, as in Kafka.
+        """
 
     def may_repeat(self, message: Any) -> bool:
         return not isinstance(message, JoinGroupRequest | ConsumerGroupHeartbeatRequest)
 
 
 class ClassicMember(Member):
-    """Gives up all that it has whenever it joins again. A name that several topics have had is left out of what it
-    owns: it cannot tell which of them it was given."""
+    """A member that revokes all partitions before each rejoin (eager protocol).
+
+    It omits recreated topics from its owned partitions, because a name cannot identify one of several topics.
+    """
 
     @property
     def owns(self) -> Owned:
@@ -152,7 +161,7 @@ class ClassicMember(Member):
             super()._commit()
 
     def _assign(self, response: Any) -> list[SyncGroupRequestAssignment]:
-        """What a member still has is nobody else's yet."""
+        """Assign a partition only after its previous owner has revoked it."""
         owners = {
             (topic.topic, number): member.member_id
             for member in response.members
@@ -177,8 +186,10 @@ class ClassicMember(Member):
 
 
 class CooperativeMember(ClassicMember):
-    """Keeps what it has while it joins again, says so, and gives up what it was not given. Then it joins once more,
-    so that another may have that."""
+    """A member that keeps its partitions while it rejoins (cooperative protocol).
+
+    It reports them as owned, revokes the partitions missing from its assignment, and rejoins to release them.
+    """
 
     def subscription(self) -> bytes:
         numbers: dict[str, list[int]] = {}
@@ -208,7 +219,7 @@ class CooperativeMember(ClassicMember):
 
 
 class ConsumerMember(Member):
-    """Says who it is and what it has in a heartbeat, and is told what it may have."""
+    """A member of the consumer protocol: a heartbeat carries its id and partitions and returns its assignment."""
 
     def __init__(self, world: World, *rest: Any) -> None:
         self._owned: Owned = frozenset()
@@ -288,7 +299,7 @@ class ConsumerMember(Member):
             self._later(HEARTBEAT_MS, self._beat)
 
     def _take(self, given: Owned) -> None:
-        """Own what is new at once, and give the rest up after a while."""
+        """Take new partitions at once and revoke the others after a delay."""
         has_more = bool(given - self._owned)
         self._given = given
         self._owned |= given

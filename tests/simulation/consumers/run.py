@@ -1,4 +1,4 @@
-"""One run: faults for so many steps, then quiet, then what groups must have come to."""
+"""One run: a number of steps with faults, then a quiet phase, then the expected state of the groups."""
 
 from collections.abc import Callable
 from typing import Final
@@ -120,9 +120,11 @@ class ConsumerSimulation:
         return None if self.shell.shard is None else self.shell.shard.view_group(group_id, self.shell.now())
 
     def _has_target(self, group_id: str) -> bool:
-        """Whether a target was computed since the group became a consumer group. One that was converted in the
-        middle of a rebalance has what members had, which need not be all there is, until there is a reason for
-        another one; so it is in Kafka."""
+        """Return whether the group computed a target after its conversion to a consumer group.
+
+        A group that was converted in the middle of a rebalance keeps the members' partitions. They may be
+        incomplete until the next reason for a new target, as in Kafka.
+        """
         assert self.shell.shard is not None
         durable = self.shell.shard.snapshot_durable().get(group_id)
         return durable is not None and any(
@@ -191,7 +193,7 @@ def _unsettled(view: GroupView | None, members: list[Member], topics: Topics) ->
 
 
 def _unassigned(view: GroupView | None, members: list[Member], topics: Topics) -> str:
-    """Every partition that somebody reads is with one member."""
+    """Check that every subscribed partition is assigned to exactly one member."""
     read = set[str]().union(*(_subscription(member, topics) for member in members))
     held = [
         (topics.image.by_name[name].topic_id, number)

@@ -1,4 +1,4 @@
-"""The shell, which also tells the core what topics there are, and does the work that the core asks for."""
+"""The shell, which also reports topics to the core and does the core's background work."""
 
 from collections.abc import Callable
 from typing import Any

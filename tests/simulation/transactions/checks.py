@@ -1,13 +1,13 @@
-"""What must never happen to transactions, whatever fails.
+"""Invariants of transactions that the simulator checks under all faults.
 
-1. A transaction is atomic: of what was acknowledged of it, records and offsets, all is seen or nothing.
-2. Nothing is seen whose producer did not ask for a commit, nor of what it was told that it is aborted.
-3. What was acknowledged as committed is seen, and so are its offsets.
-4. The last stable offset does not fall, does not pass an open transaction, and reaches the end of every log once
-   all is healed.
-5. Epochs of a producer id do not fall: in the coordinator's log, in a partition's, and as told.
-6. A load gives the state that there was when the last entry that is left was written.
-7. The cores' own invariants.
+1. A transaction is atomic: readers see all of its acknowledged records and offsets, or none of them.
+2. Readers see data only if its producer requested a commit and got no response that the transaction was aborted.
+3. Readers see the records and offsets of every acknowledged commit.
+4. The last stable offset does not decrease or pass an open transaction. It reaches the end of every log after all
+   faults are repaired.
+5. The epochs of a producer id do not decrease: in the coordinator's log, in a partition's log and in responses.
+6. A load restores the state at the time of the last surviving entry.
+7. The cores' own invariants hold.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ from tests.simulation.checks import demand
 
 
 class End(Enum):
-    """What a producer was told of its transaction."""
+    """The outcome of a transaction as its producer knows it."""
 
     NOT_TOLD = "not told"
     COMMITTED = "committed"
@@ -67,7 +67,7 @@ class Checks:
         self._states = [values]
 
     def coordinator_loaded(self, shard: TransactionShard, end: int) -> None:
-        """The log, or what is left of it, was read into a new machine."""
+        """Check a new state machine that loaded the surviving part of the log."""
         del self._states[end:]
         if self._states:
             demand(shard.snapshot_durable() == self._states[-1], "loading a prefix gives another state")

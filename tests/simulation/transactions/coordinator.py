@@ -21,7 +21,7 @@ FIRST_PRODUCER_ID = 1000
 
 
 class Coordinator:
-    """One partition with its load epochs. `send_markers` takes what the machine asks to be written."""
+    """One partition with its load epochs. `send_markers` sends the markers that the machine requests."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Coordinator:
         self._timers.clear()
 
     def reload(self, why: str) -> None:
-        """Give the partition up and take it again a while later: everybody who waits is told."""
+        """Unload the partition, fail all blocked requests, and load it again later."""
         if self.shard is None:
             return
         self.world.say("coordinator", f"reload: {why}")
@@ -106,7 +106,7 @@ class Coordinator:
             self._follow(self.shard.handle(message, Context(0, 0, "", ""), self.now()))
 
     def release(self, outcome: Outcome) -> None:
-        """Give answers, and ask for markers, once what they stand on is durable."""
+        """Send responses and markers once the records that they depend on are durable."""
         life = self._life
 
         def durable(is_there: bool) -> None:

@@ -48,7 +48,7 @@ class Entry(NamedTuple):
 
 
 class Groups:
-    """Its log, its machine, and what the log says of producers."""
+    """A partition of __consumer_offsets: its log, its group machine and the producer state."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Groups:
         self._keep(outcome, said, then)
 
     def _keep(self, outcome: Outcome, said: ErrorCode, then: Done) -> None:
-        """Write what came out, and say so when it is durable."""
+        """Append an outcome and report its completion once it is durable."""
         self.shard.check_invariants()
         if outcome.records or outcome.marker is not None:
             records = [encode(record) for record in outcome.records]
@@ -157,7 +157,7 @@ class Groups:
             try:
                 offset = self.log.append(entry)
             except AppendFailed:
-                # The machine knows what the log does not.
+                # The machine is ahead of the log.
                 self.log.forget(is_crash=False)
                 self.load()
                 then(ErrorCode.NOT_COORDINATOR)
@@ -166,7 +166,7 @@ class Groups:
         self.log.when_durable(lambda is_there: then(said if is_there else ErrorCode.NOT_COORDINATOR))
 
     def fetch(self, *, stable: bool, then: Callable[[OffsetFetchResponseGroup], None]) -> None:
-        """All offsets of the group, when what they stand on is durable."""
+        """Fetch all offsets of the group, once the records that they depend on are durable."""
         request: Any = FetchOffsets(OffsetFetchRequestGroup(group_id=GROUP), stable)
         outcome = self.shard.handle(request, Context(1, 9, "reader", "/127.0.0.1"), self.now())
         ((_, response),) = outcome.replies

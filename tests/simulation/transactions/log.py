@@ -1,4 +1,4 @@
-"""A log on a disk that refuses, fails and loses power; whoever waits for an entry learns what became of it."""
+"""A log on a disk that rejects writes, fails and loses power; callbacks report the outcome of an entry."""
 
 from collections import deque
 from collections.abc import Callable
@@ -14,7 +14,12 @@ class Log(Generic[T]):
     """Entries in order. What is synced stays; of the rest a crash leaves any prefix."""
 
     def __init__(self, world: World, failed: Callable[[], None]) -> None:
-        """In: what to do when a sync fails, after the log lost what it was to keep."""
+        """Create an empty log.
+
+        Args:
+            world: Virtual time and randomness.
+            failed: Called when a sync fails, after the log lost its unsynced entries.
+        """
         self.entries: list[T] = []
         self.durable = 0
         self.sync_ms = (0, 5)
@@ -47,13 +52,13 @@ class Log(Generic[T]):
             self._waiting.append((self.end, then))
 
     def lose(self, *, is_crash: bool) -> None:
-        """The tail is gone but for what luck left, which is durable. After a crash nobody is there to be told."""
+        """Lose a random part of the unsynced tail; the rest becomes durable. After a crash no callback runs."""
         kept = self._world.random.randint(self.durable, self.end)
         del self.entries[kept:]
         self.forget(is_crash=is_crash)
 
     def forget(self, *, is_crash: bool) -> None:
-        """Whoever waits will not see it; what is there is durable."""
+        """Fail all pending entries and treat the remaining entries as durable."""
         self.durable = self.end
         self._life += 1
         self._is_syncing = False

@@ -39,7 +39,7 @@ MakeProducers: TypeAlias = Callable[[int], ProducerState]
 
 
 class Entry(NamedTuple):
-    """One batch of the log, of one record. Of a marker: what it says."""
+    """One batch of the log with one record; a marker holds the end of its transaction."""
 
     data: bytes
     marker: EndMarker | None
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
 
 class Partition:
-    """Its log, and what the log says of producers."""
+    """A partition: its log and the producer state from it."""
 
     verifies = True
 

@@ -1,7 +1,8 @@
-"""A transactional producer as Kafka's clients behave. Level 2 adds implicitly, and gets an epoch with each end.
+"""A transactional producer that behaves as Kafka's clients do.
 
-It sends one request at a time, and the same again until it hears what came of it. What it cannot repair ends its
-life (`ended`); another one with its transactional id may live at the same time, and fences it.
+At level 2 it adds partitions implicitly and gets a new epoch with each end. It sends one request at a time and
+retries it until it gets a response. A fatal error ends it (`ended`). Another producer with its transactional id may
+be alive at the same time and fences it.
 """
 
 from collections.abc import Callable
@@ -77,7 +78,7 @@ class Producer(Caller):
     def _ask(
         self, message: Any, version: int, then: Callable[[Any], None], *, tries: int | None = None
     ) -> None:
-        """Ask until something else than "come again" is said; after so many tries `then` gets None."""
+        """Retry a request until its error is not retriable; after `tries` attempts call `then` with None."""
 
         def heard(response: Any) -> None:
             if not self.alive:
@@ -280,7 +281,7 @@ class Producer(Caller):
                 f"transaction {attempt.number}, {'commit' if is_committed else 'abort'}: {error.name}",
             )
             if error is not ErrorCode.NONE:
-                # A level 1 abort of what was never begun, or the end of a life.
+                # A level 1 abort of a transaction that never began, or the end of a producer.
                 self._die(f"EndTxn: {error.name}")
                 return
             assert isinstance(response, EndTxnResponse)
@@ -297,7 +298,7 @@ class Producer(Caller):
 
 
 def _error(response: Any) -> ErrorCode:
-    """The first error in a response; what carries none at all is one to come again for."""
+    """Return the first error in a response; a missing response counts as a retriable error."""
     for outer, inner in (
         ("responses", "partition_responses"),
         ("results_by_topic_v3_and_below", "results_by_partition"),

@@ -1,6 +1,7 @@
 """Consumers of committed records, one for each partition, and of a group's offsets.
 
-A consumer reads a partition once, from its beginning, as far as is stable: what it was given it cannot give back.
+A consumer reads a partition once, from its beginning to the last stable offset, because a delivered record
+cannot be withdrawn.
 """
 
 from protocol.error_codes import ErrorCode
@@ -15,7 +16,7 @@ from tests.simulation.world import World
 
 
 class Readers:
-    """They read now and then; `read` reads all that there is."""
+    """Readers that poll at random times; `read` reads all available records."""
 
     def __init__(self, world: World, server: Server, checks: Checks) -> None:
         self._world = world

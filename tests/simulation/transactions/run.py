@@ -1,4 +1,4 @@
-"""One run: faults for so long, then quiet, then what must hold at the end."""
+"""One run: a period with faults, then a quiet phase, then the final checks."""
 
 from collections.abc import Callable
 from typing import Final
@@ -36,8 +36,10 @@ class Simulation:
         self.checks = Checks()
         self.weather = Weather()
         self.plain_weather = Weather()
-        """Weather without repeated requests: at level 1 a request that comes once more may end the next
-        transaction, too. That is what level 2 is for."""
+        """Weather without repeated requests: at level 1 a repeated request may end the next transaction, too.
+
+        Level 2 prevents this.
+        """
         config = transaction_config(
             transaction_abort_timed_out_transaction_cleanup_interval_ms=1_000,
             transaction_version=self.world.random.choice([1, 2, 2]),
@@ -87,7 +89,7 @@ class Simulation:
             raise Failed(f"{trace}\nseed {self.seed}, step {self.world.steps}: {kind}: {error}") from error
 
     def _become_quiet(self) -> None:
-        """Nothing goes wrong any more: what is open is ended, and everything can be read."""
+        """Stop all faults, end open transactions and read everything."""
         self._is_stopped = True
         self.world.say("faults", "end here")
         self._set_weather(0.0, 0.0, 5)

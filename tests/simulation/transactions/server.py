@@ -63,8 +63,10 @@ def _as_it_is(_: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a server is made of; a mutant replaces one. `spoil` tells what is written for a marker: None where
-    nothing is, though it is said to be."""
+    """The components of a server; a mutant replaces one of them.
+
+    `spoil` returns the end to write for a marker. It returns None to drop the write but still acknowledge it.
+    """
 
     transactions: MakeShard = TransactionShard
     groups: MakeGroups = GroupShard
@@ -169,7 +171,7 @@ class Server:
     def verify(
         self, question: Question, then: Callable[[ErrorCode], None], retries: int = VERIFICATION_RETRIES
     ) -> None:
-        """Ask the coordinator for a partition; what waits for the end before is asked again for a moment."""
+        """Verify a partition with the transaction coordinator; retry briefly while the previous end is pending."""
         life = self._life
         added = AddPartitions(
             question.transactional_id,
@@ -194,7 +196,7 @@ class Server:
             if error is ErrorCode.CONCURRENT_TRANSACTIONS and question.adds and retries:
                 self.world.after(VERIFICATION_RETRY_MS, lambda: self.verify(question, then, retries - 1))
             else:
-                # Something may happen before it is heard.
+                # Deliver the response later, so that other events may come first.
                 self.world.after(self.world.random.randint(0, 3), lambda: heard(error))
 
         self.coordinator.ask(added, 0, answered)
