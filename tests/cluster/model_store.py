@@ -1,4 +1,4 @@
-"""A `KeyValueStore` over the model of the map, in this process, whose leases end by the clock."""
+"""An in-process `KeyValueStore` over the model map; leases expire by the clock."""
 
 import asyncio
 import itertools
@@ -30,7 +30,7 @@ class ModelStore:
         self.map = ModelMap()
         self.history: list[KeyChanges] = []
         self.forgotten = 0
-        """Up to here, nobody can ask for what was before."""
+        """Events up to this revision are compacted."""
         self._before: dict[bytes, KeyEntry] = {}
 
     def changes_after(self, revision: int) -> list[KeyChanges]:
@@ -39,16 +39,16 @@ class ModelStore:
         return list(newer)[::-1]
 
     def begin_anew(self) -> None:
-        """Of what was there before nobody is told anything, not even that it went."""
+        """Drop all earlier events; watchers get no deletions for the old keys."""
         self.history.clear()
         self._before.clear()
 
     def forget(self, revision: int) -> None:
-        """What was before a revision cannot be asked for any more."""
+        """Compact all revisions before `revision`."""
         self.forgotten = revision
 
     def as_of(self, read: ReadRange) -> KeyPage:
-        """A read of the map as it was at a revision. Raises RevisionsCompacted."""
+        """Read the map as of a revision. Raises RevisionsCompacted."""
         if read.revision < self.forgotten:
             raise RevisionsCompacted(str(self.forgotten))
         then = ModelMap()
@@ -58,7 +58,7 @@ class ModelStore:
         return then.read(read)._replace(revision=self.map.revision)
 
     def do(self, act: Callable[[ModelMap], T]) -> T:
-        """Does something, once leases have ended whose time is over."""
+        """Expire due leases, then run an operation on the map."""
         self.map.passed(clock.boot_ms())
         self._note()
         try:

@@ -1,4 +1,4 @@
-"""Topics as keys: what two daemons do to them at one time, and what neither may undo of the other."""
+"""Topics as keys: concurrent changes by two daemons, and changes that neither may undo."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -41,7 +41,7 @@ def document(*topics: tuple[str, str, int], groups: Any = None) -> dict[str, Any
 
 
 async def catalogue(store: ModelStore) -> CatalogueKeys:
-    """That of one more daemon, which has taken up what there is."""
+    """Return the catalogue of another daemon that has loaded all keys."""
     keys = CatalogueKeys(
         ModelConnection(store), KEYS, lambda _, partitions, factor: [[1, 2, 3][:factor]] * partitions
     )
@@ -51,7 +51,7 @@ async def catalogue(store: ModelStore) -> CatalogueKeys:
 
 
 async def write(keys: CatalogueKeys, said: Mapping[str, Any]) -> None:
-    """As a daemon does whose disk takes it."""
+    """Write a document and accept it as the baseline, as a daemon with a working disk does."""
     await keys.write_document(said)
     keys.set_baseline(said)
 
@@ -187,7 +187,7 @@ async def test_a_topic_that_goes_while_one_looks_for_it_is_not_brought_back(is_r
 
 
 class LosesAnswers(ModelConnection):
-    """The next transaction happens, and so does something else; nobody is told of either."""
+    """Applies the next transaction and another change, and loses both responses."""
 
     is_lost = False
 
@@ -244,7 +244,7 @@ async def test_blocks_of_producer_ids_do_not_meet() -> None:
 
 
 class Remembering(ModelConnection):
-    """What was asked may come once more."""
+    """Keeps transactions so that a test can repeat them."""
 
     def __init__(self, store: ModelStore) -> None:
         super().__init__(store)

@@ -21,7 +21,10 @@ OF_TRANSACTIONS = (InitProducerIdRequest, EndTxnRequest, AddOffsetsToTxnRequest,
 
 
 class Routed(Client):
-    """It asks any daemon where to go, each time. One that nobody coordinates is asked of any daemon."""
+    """A client that looks up the destination of each request at any daemon.
+
+    A request without a coordinator goes to any daemon.
+    """
 
     def __init__(self, cluster: Daemons) -> None:
         self._cluster = cluster
@@ -37,12 +40,12 @@ class Routed(Client):
                     raise
 
     async def coordinator(self, key: str, key_type: int) -> int:
-        """Its node id; -1 where there is none."""
+        """Return the node id of the coordinator, or -1."""
         answer = await self._any().ask(FindCoordinatorRequest(key=key, key_type=key_type), 3)
         return int(answer.node_id)
 
     async def leader(self, topic: str, number: int) -> int:
-        """Its node id; -1 where there is none."""
+        """Return the node id of the leader, or -1."""
         answer = await self._any().ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
         found = [part.leader_id for part in answer.topics[0].partitions if part.partition_index == number]
         return int(found[0])

@@ -1,7 +1,7 @@
-"""Clusters whose brokers reach each other by a listener of their own, INTERNAL, and clients by another, PLAINTEXT.
+"""Clusters with one listener for brokers, INTERNAL, and another for clients, PLAINTEXT.
 
-Brokers have to be `User:admin`, or what their certificate says, to each other: nobody else has ClusterAction.
-Clients are ANONYMOUS, and may do what clients do.
+Brokers must authenticate to each other as `User:admin` or by their certificate, because only these principals have
+ClusterAction. Clients are ANONYMOUS and have client permissions.
 """
 
 from dataclasses import replace
@@ -48,7 +48,7 @@ def by_password(mechanism: str, password: str = PASSWORD) -> dict[str, str]:
 
 
 def by_certificate(directory: Path, identity: Identity, *trusted: Identity) -> dict[str, str]:
-    """The brokers show what is in a directory, which is written, and trust some authorities."""
+    """Write a broker's certificate and the `trusted` authorities to a directory; return the properties."""
     directory.mkdir(exist_ok=True)
     key_store, trust_store = directory / "broker.pem", directory / "trusted.pem"
     key_store.write_text(identity.pem)
@@ -69,7 +69,7 @@ def certified(directory: Path) -> dict[str, str]:
 
 
 async def let_clients_in(cluster: Daemons) -> None:
-    """Whoever is not authenticated may do anything but what brokers ask of each other."""
+    """Allow unauthenticated clients everything except inter-broker requests."""
     await allow(
         cluster,
         "ANONYMOUS",
@@ -78,7 +78,7 @@ async def let_clients_in(cluster: Daemons) -> None:
 
 
 async def let_brokers_in(cluster: Daemons) -> None:
-    """Brokers that are admin may, whoever is a super user."""
+    """Allow ClusterAction to brokers that are admin, independent of super users."""
     await allow(cluster, "admin", (AclOperation.CLUSTER_ACTION, CLUSTER, "kafka-cluster"))
 
 
@@ -107,7 +107,7 @@ async def set_password(cluster: Daemons, mechanism: ScramMechanism, password: st
 
 
 async def _known(cluster: Daemons) -> None:
-    """Waits until all brokers know what the first one does."""
+    """Wait until all brokers have the first broker's ACLs."""
     first, *others = (daemon.server.security.store for daemon in cluster.by_id.values())
     await eventually(
         lambda: all(

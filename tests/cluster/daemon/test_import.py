@@ -153,7 +153,7 @@ async def test_all_of_it_is_in_the_cluster(tmp_path: Path) -> None:
 
 
 class RepeatingEngine(ModelConnection):
-    """One whose transactions are kept: tries that nobody has heard of may come late."""
+    """An engine that keeps transactions and may repeat unanswered ones later."""
 
     def __init__(self, store: ModelStore) -> None:
         super().__init__(store)
@@ -275,7 +275,7 @@ async def test_acls_and_users_of_the_directory_are_those_of_the_cluster(tmp_path
     async with brokers(tmp_path, store, 1, 2) as cluster:
         for daemon in cluster.by_id.values():
             assert daemon.server.security.store.state == wanted
-    # What is changed in a directory from now on would be heard by nobody.
+    # A change of a directory from here on would go unnoticed.
     with (
         pytest.raises(DataDirectoryUnusable, match="of a cluster"),
         open_security_file(OsFiles(), str(tmp_path / "1")),
@@ -336,7 +336,7 @@ async def test_a_directory_that_was_left_out_is_refused_and_kept(tmp_path: Path)
 
 
 async def refused(store: ModelStore, *paths: Path) -> str:
-    """Why it is; the engine is as it was."""
+    """Return the reason of a rejected import and check that the engine is unchanged."""
     before = dict(store.map.entries)
     with pytest.raises(ImportRefused) as error:
         await imported(store, *paths)

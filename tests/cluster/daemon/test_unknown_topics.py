@@ -1,4 +1,4 @@
-"""A topic that another daemon has just made is looked for before a client is told that there is none."""
+"""A daemon looks for the new topic of another daemon before it answers UNKNOWN_TOPIC_OR_PARTITION."""
 
 import asyncio
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ async def grow(daemon: Daemon, count: int) -> int:
 
 
 async def behind(cluster: Daemons) -> tuple[Daemon, Daemon]:
-    """The coordinator, which is slow to see what others do, and another daemon."""
+    """Return the coordinator, which learns of changes late, and another daemon."""
     owner = await cluster.owner()
     other = await other_than(cluster, owner)
     owner.engine.is_slow_to_see = True

@@ -1,7 +1,7 @@
-"""A writer and readers of one committed offset, over the wire, at whichever daemon says that it coordinates it.
+"""A writer and readers of one committed offset, over the wire, at the daemon that claims to coordinate it.
 
-The writer commits numbers that only grow, one after the other; so a read that gives less than what was acknowledged
-before it began is stale, or that was lost.
+The writer commits increasing numbers. A read of less than the last commit acknowledged before its begin is
+stale, or that commit was lost.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ HANG_S = 60
 
 
 class History:
-    """What was asked of one group, and what came of it."""
+    """The operations on one group and their results."""
 
     def __init__(self, ports: Sequence[int], group: str, operations: Operations | None = None) -> None:
-        """In: the daemons' ports; who else is told what is done to partition 0."""
+        """Record the operations at the daemons' `ports`; `operations` also gets those on partition 0."""
         self.acknowledged = -1
         """The greatest number that was."""
         self.commits = self.reads = 0
         self.stale: list[tuple[int, int]] = []
-        """What was acknowledged before a read, and what it gave."""
+        """Pairs of the last acknowledged value before a read and the value that it returned."""
         self.longest_pause_s = 0.0
         self._ports = ports
         self.group = group
@@ -69,7 +69,7 @@ class History:
                 await asyncio.sleep(AGAIN_S)
 
     async def last(self) -> int:
-        """What is committed, once somebody says so."""
+        """Return the committed value; retry until a daemon responds."""
         while True:
             with contextlib.suppress(OSError, TimeoutError, EOFError, AssertionError):
                 async with self._coordinator() as client:
@@ -132,7 +132,9 @@ class History:
             answer = await self._call(client, OffsetCommitRequest(group_id=self.group, topics=[topic]), 2)
             is_done = not answer.topics[0].partitions[0].error_code
         finally:
-            if not is_done:  # whoever lost its partition meanwhile may have written it before
+            if (
+                not is_done
+            ):  # The previous owner of the partition may have written it before it lost the partition.
                 self._operations.may_happen(self._key, client_id, number, begin)
         if not is_done:
             return False

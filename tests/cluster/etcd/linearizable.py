@@ -1,13 +1,13 @@
-"""Whether what clients saw of committed offsets could have happened one after the other: Porcupine decides.
+"""Porcupine decides whether the clients' view of committed offsets is linearizable.
 
-A check that knows that numbers only grow sees a stale answer of one writer. This one lets several write one offset
-at a time; only, none writes a number that was written before. For nobody says of some commits what became of them,
-and Porcupine would have to try all times at which they may have happened. But a number that no fetch gave may have
-been committed last of all, and does not count; one that a fetch gave was committed before that had its answer.
+A check on increasing numbers detects stale reads with one writer. This check allows several writers of one offset,
+but no number may be written twice. The outcome of some commits is unknown, and Porcupine would have to try every
+time for them. A number that no fetch returned may have been committed last of all, so it is left out. A number that
+a fetch returned was committed before that fetch got its response.
 
-A stock client asks again by itself where a coordinator is gone, with any broker: what the old one had written
-already, and was read, and overwritten, comes back. So a commit of such a client may happen several times between
-its begin and its end, if it takes as long as that.
+A stock client retries by itself with any broker when its coordinator is gone. A value that the old coordinator had
+written, and that was read and overwritten, may then come back. So a long commit of such a client may take effect
+several times between its begin and its end.
 """
 
 import itertools
@@ -32,8 +32,10 @@ _CHECK_S: Final = 300
 
 
 class Operation(NamedTuple):
-    """One commit or fetch, of one client. A commit without an end may have happened at any time since its begin, or
-    never: nobody said."""
+    """One commit or fetch of one client.
+
+    A commit with unknown outcome has no end: it may have taken effect at any time since its begin, or never.
+    """
 
     key: str
     client: int
@@ -65,7 +67,7 @@ class Operations:
         self._add(Operation(key, client, kind, value, begin, now_ns(), is_repeated))
 
     def may_happen(self, key: str, client: int, value: int, begin: int, *, is_repeated: bool = False) -> None:
-        """A commit that began then, and of which nobody says what became of it."""
+        """Add a commit with an unknown outcome."""
         self._add(Operation(key, client, COMMIT, value, begin, None, is_repeated))
 
     def __iter__(self) -> Iterator[Operation]:
@@ -110,7 +112,7 @@ def verdicts(operations: Iterable[Operation]) -> dict[str, str]:
 
 
 def _that_count(operations: list[Operation]) -> Iterator[Operation]:
-    """Each with an end, and as often as it was seen to happen."""
+    """Yield each relevant operation with an end, repeated as often as its effect was observed."""
     by_key: dict[str, list[Operation]] = {}
     for one in operations:
         by_key.setdefault(one.key, []).append(one)

@@ -18,7 +18,7 @@ HANG_S = 60
 
 
 def etcd_binary() -> str:
-    """Skips the test where there is none."""
+    """Return the path of the etcd binary; skip the test without one."""
     binary = os.environ.get("GROUPD_ETCD") or shutil.which("etcd")
     if binary is None:
         lacking("etcd: Debian's etcd-server, or GROUPD_ETCD")
@@ -30,7 +30,10 @@ class EtcdNodes:
     """Some nodes that are one etcd."""
 
     def __init__(self, directory: Path, count: int, *options: str, scheme: str = "http") -> None:
-        """In: options of etcd, for each node; whether clients come over TLS (`https`), whose options these say."""
+        """Prepare `count` nodes with the same etcd `options`.
+
+        With `https` the options configure TLS for clients.
+        """
         self._scheme = scheme
         self._binary = etcd_binary()
         self._options = options
@@ -44,7 +47,7 @@ class EtcdNodes:
 
     @property
     def pids(self) -> list[int]:
-        """Of those that run."""
+        """The process ids of the running nodes."""
         return [process.pid for process in self._processes.values()]
 
     @property
@@ -83,13 +86,13 @@ class EtcdNodes:
         process.wait()
 
     def pause(self, number: int) -> None:
-        """It keeps its connections, and answers nobody until it goes on; from now, not from a little later on."""
+        """Stop the process at once: its connections stay open without responses until `resume`."""
         process = self._processes[number]
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self, number: int) -> None:
-        """It goes on."""
+        """Let a paused node continue."""
         self._processes[number].send_signal(signal.SIGCONT)
 
     def restore(self) -> None:

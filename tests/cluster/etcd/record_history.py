@@ -1,8 +1,7 @@
-"""What a stock producer wrote to a topic with replicas, and whether it is there: each record that was acknowledged,
-once, in its order.
+"""The records of a stock producer in a replicated topic: every acknowledged record must be there once and in order.
 
-Librdkafka repeats what is not answered, with sequences: a record that is there twice, or missing between two
-others, is a fault of the brokers. It gives up no record here for as long as a test lasts.
+Librdkafka retries unanswered batches with sequence numbers, so a duplicate or a gap is a defect of the brokers.
+In a test it never gives up a record.
 """
 
 import json
@@ -94,12 +93,12 @@ class RecordHistory:
             assert is_there, [len(numbers) for numbers in self.acknowledged]
 
     def stop(self) -> None:
-        """Writes no more, and waits for what is not answered."""
+        """Stop writing and wait for pending acknowledgements."""
         self._is_over = True
         self._thread.join()
 
     def check(self) -> None:
-        """Whether what is there is what was acknowledged, each once and in order."""
+        """Check that the topic holds exactly the acknowledged records, in order."""
         assert not self.failed, self.failed[:3]
         assert all(self.acknowledged)
         found = read_all(self._bootstrap, self._topic)
@@ -109,7 +108,7 @@ class RecordHistory:
 
 
 def reader_of(bootstrap: str, group: str, isolation_level: str, reset: str = "earliest") -> Consumer:
-    """A consumer that is told where partitions end. In: what it does where an offset is out of range."""
+    """Create a consumer that reports partition ends. `reset` is its action on an offset out of range."""
     return Consumer(
         {
             "bootstrap.servers": bootstrap,

@@ -1,5 +1,4 @@
-"""What the client of etcd makes of nodes that die or stand still, of an etcd that is full, and of one that lets
-nobody in."""
+"""The etcd client when nodes die or pause, when etcd is full, and when authentication fails."""
 
 import asyncio
 import itertools
@@ -61,7 +60,7 @@ async def put(engine: EtcdStore, key: bytes, value: bytes = b"") -> int:
 
 
 async def fill(engine: EtcdStore, root: bytes) -> None:
-    """Puts until etcd refuses, which is later than its quota says: it counts what it has written, every 100 ms."""
+    """Put until etcd rejects a write. That is later than its quota: etcd checks its size every 100 ms."""
     for number in itertools.count():
         await put(engine, root + b"%d" % (number % 40), b"x" * 100_000)
 
@@ -149,7 +148,7 @@ def guarded(tmp_path: Path) -> Iterator[EtcdNodes]:
             nodes.ask("auth/user/add", name=name, password=f"{name}'s")
             nodes.ask("auth/role/add", name=name)
             nodes.ask("auth/user/grant", user=name, role=name)
-        # Base 64 of /mine/ and of what ends the range.
+        # Base 64 of /mine/ and of the range end.
         mine = {"permType": "READWRITE", "key": "L21pbmUv", "range_end": "L21pbmUw"}
         nodes.ask("auth/role/grant", name="groupd", perm=mine)
         nodes.ask("auth/enable")
@@ -172,7 +171,7 @@ async def test_an_etcd_that_asks_for_a_password_lets_in_who_has_it(guarded: Etcd
             await anext(aiter(engine.watch(b"/others/", b"/others0", revision)))
         lease = await engine.grant_lease(5)
 
-        # etcd forgets who was let in, as it does after some minutes: one try fails at the most, whoever makes it.
+        # etcd drops authentication tokens, as it does after some minutes: at most one attempt fails.
         token = guarded.ask("auth/authenticate", name="root", password="root's")["token"]
         guarded.ask("auth/user/changepw", token, name="groupd", password="groupd's")
         async for changes in engine.watch(b"/mine/", b"/mine0", revision):

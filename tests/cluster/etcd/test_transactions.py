@@ -1,4 +1,4 @@
-"""Transactions of a stock client over three daemons, whose coordinator is killed, or cannot tell anybody."""
+"""Transactions of a stock client over three daemons, while the coordinator is killed or cannot send markers."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ class Transactor:
         self.topic = topic
         self.committed: set[int] = set()
         self.doubtful: set[int] = set()
-        """Those whose end is not known."""
+        """The numbers of transactions with an unknown outcome."""
         self.number = 0
         self._bootstrap = bootstrap
         self._producer = self._new()
@@ -82,7 +82,7 @@ class Transactor:
         self.commit()
 
     def check(self) -> None:
-        """What a reader of committed records finds is what was promised, once; and so is the group's offset."""
+        """Check that committed reads return each acknowledged record once, and check the group's offset."""
         found = read_committed(self._bootstrap, self.transactional_id, self.topic)
         first = found[0]
         assert all(numbers == first for numbers in found), found
@@ -114,7 +114,7 @@ def read_committed(bootstrap: str, transactional_id: str, topic: str) -> list[li
                 continue
             partition = message.partition()
             if message.error() is not None:
-                # The end of what is committed, which may be before that of the log.
+                # The end of committed data, which may be before the end of the log.
                 if message.error().code() == -191 and message.offset() >= ends[partition]:
                     at_end.add(partition)
                 continue
@@ -127,7 +127,10 @@ def read_committed(bootstrap: str, transactional_id: str, topic: str) -> list[li
 
 
 def _ends(bootstrap: str, topic: str) -> list[int]:
-    """Where partitions end, with what is open: a reader of what is committed is told where that ends."""
+    """Return the end offsets of all partitions, including open transactions.
+
+    A read_committed consumer would get the last stable offset instead.
+    """
     reader = reader_of(bootstrap, "reader", "read_uncommitted")
     try:
         return [end_offset(reader, TopicPartition(topic, partition)) for partition in range(PARTITIONS)]
@@ -210,7 +213,9 @@ async def test_a_second_producer_ends_what_the_first_has_open_and_fences_it(clus
 async def test_a_transaction_is_committed_though_the_leaders_of_its_records_have_changed(
     cluster: Groupds,
 ) -> None:
-    """Records with replicas: the next leader has what is open, and is told the end."""
+    """After a leader change the new leader of a replicated partition knows the open transaction and gets its
+    marker.
+    """
     topic = "replicated"
     await asyncio.to_thread(create, cluster.bootstrap, topic)
     transactor = await asyncio.to_thread(Transactor, cluster.bootstrap, "elsewhere", topic)

@@ -67,9 +67,7 @@ class Brokers:
         self._led_to[connection].receive(connection, request)
 
     def _refused(self, connection: Connection) -> None:
-        """Send later requests of this connection to the current owner, since its client looks up the coordinator
-        again.
-        """
+        """Send later requests of this connection to the current owner: its client looks up the coordinator."""
         self._led_to.pop(connection, None)
 
     def lost(self, connection: Connection) -> None:

@@ -1,9 +1,9 @@
 """Invariants of consumer groups, in addition to those of all groups.
 
 1. A member takes a partition only after its previous owner gave it up, or after the coordinator fenced that
-   owner, which need not know it yet. This holds in the members' view and for both protocols. A cooperative member may
-   keep partitions while a group is upgraded in the middle of a rebalance. They count only after they are assigned
-   again, because the group has no record of them (as in Kafka).
+   owner, which need not know it yet. This holds in the members' view and for both protocols. A cooperative member
+   may keep partitions while a group is upgraded in the middle of a rebalance. They count only after they are
+   assigned again, because the group has no record of them (as in Kafka).
 2. The epoch of a group does not decrease during its life, through conversions, reloads and power cuts. Nor do
    the epochs in a member's responses.
 3. Offsets of a transaction become visible at its commit, not before, and are not lost after the marker is
