@@ -71,8 +71,7 @@ async def eventually(holds: Callable[[], bool]) -> None:
 async def three_brokers(
     data_dir: Path, properties: Mapping[str, str] | None = None
 ) -> AsyncIterator[Cluster]:
-    """They are ready, and have a topic of six partitions. In: their properties; with listeners among these, no
-    client is there."""
+    """Start three brokers with a topic of six partitions. `properties` with listeners start no client."""
     how = settings(data_dir, properties, topics=[("orders", 6)])
     server = await start(replace(how, brokers=len(NODE_IDS)))
     try:

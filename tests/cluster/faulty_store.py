@@ -1,4 +1,4 @@
-"""A store over the model of the map, some of whose answers are lost, and some requests."""
+"""A store over the model map that loses some requests and some responses."""
 
 from random import Random
 
@@ -13,15 +13,17 @@ from tests.cluster.model_map import ModelMap
 
 
 class FaultyStore:
-    """What a `PartitionLogStore` asks of a `KeyValueStore`. Transactions that were asked for are kept, and
-    may be sent again."""
+    """The part of `KeyValueStore` that a `PartitionLogStore` uses.
+
+    It keeps transactions and may repeat them later.
+    """
 
     def __init__(self, map_: ModelMap, random: Random, faults: float) -> None:
-        """In: how many of a hundred calls have no answer, as a share."""
+        """Create a store. `faults` is the share of calls without a response (0 to 1)."""
         self.map = map_
         self.asked: list[StoreTransaction] = []
         self.dies_in = -1
-        """After how many calls nothing is asked any more, as if the process were gone; -1: never."""
+        """The number of calls after which the store stops responding, as if the process were gone; -1 for never."""
         self._random = random
         self._faults = faults
 

@@ -1,4 +1,4 @@
-"""A model of the engine: a map with revisions, transactions and leases, on a clock that is told to it."""
+"""A model of the engine: a map with revisions, transactions and leases, on a clock that the test sets."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
@@ -72,7 +72,7 @@ class ModelMap:
         return KeyPage(tuple(self.entries[key] for key in chosen), has_more, self.revision)
 
     def restore(self, written: Iterable[KeyEntry], deleted: Iterable[bytes]) -> None:
-        """Does what a revision did, of which only that is known."""
+        """Apply the known changes of one revision."""
         for key in deleted:
             self._remove(key)
         for entry in written:
@@ -93,7 +93,7 @@ class ModelMap:
         self.leases[lease].ends_ms = now_ms + self.leases[lease].ttl_ms
 
     def revoke(self, lease: int) -> None:
-        """One that is gone already is no error."""
+        """Revoke a lease; an unknown lease is not an error."""
         gone = self.leases.pop(lease, None)
         if gone is not None and gone.keys:
             self.revision += 1
@@ -101,7 +101,7 @@ class ModelMap:
                 self._remove(key)
 
     def passed(self, now_ms: int) -> None:
-        """Ends leases whose time is over."""
+        """Expire all due leases."""
         for lease in [lease for lease, of in self.leases.items() if of.ends_ms <= now_ms]:
             self.revoke(lease)
 

@@ -1,4 +1,4 @@
-"""Sessions: how long a daemon may believe in one, and whose key it finds."""
+"""Sessions: the time for which a daemon may rely on one, and conflicts over its key."""
 
 from coordinator.cluster.cluster_keys import ClusterKeys
 from coordinator.cluster.cluster_session import (

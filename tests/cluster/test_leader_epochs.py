@@ -1,4 +1,4 @@
-"""Leader epochs after a move: what clients that are behind, or ahead, are told."""
+"""Responses to clients with an old or a future leader epoch after a move."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -61,7 +61,7 @@ async def list_offsets(cluster: Cluster, at: int, epoch: int) -> int:
 
 
 async def end_of_epoch(cluster: Cluster, at: int, epoch: int, asked: int = 0) -> tuple[int, int]:
-    """The error, and where the epoch that is asked for ended."""
+    """Return the error and the end offset of the epoch `asked`."""
     part = OffsetForLeaderPartition(partition=0, current_leader_epoch=epoch, leader_epoch=asked)
     topics = [OffsetForLeaderTopic(topic="orders", partitions=[part])]
     answer = await cluster.clients[at].call(OffsetForLeaderEpochRequest(topics=topics), 3)

@@ -1,4 +1,4 @@
-"""Appends: what one transaction takes, and what a lost or refused one means."""
+"""Appends: the size of one transaction, and the effect of a lost or rejected one."""
 
 from coordinator.cluster.cluster_keys import ClusterKeys
 from coordinator.cluster.key_value_store import (

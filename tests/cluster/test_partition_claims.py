@@ -1,4 +1,4 @@
-"""Claims: who may own a partition, and what a lost answer leaves open."""
+"""Claims: ownership of a partition, and the state after a lost response."""
 
 from coordinator.cluster.cluster_keys import ClusterKeys
 from coordinator.cluster.key_value_store import (

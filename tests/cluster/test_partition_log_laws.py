@@ -1,4 +1,4 @@
-"""For any history of appends, seals, compactions and crashes a load gives what was acknowledged, in order."""
+"""For any history of appends, seals, compactions and crashes, a load returns the acknowledged records in order."""
 
 from contextlib import suppress
 from itertools import pairwise
@@ -29,14 +29,14 @@ class Owner:
         self.start()
 
     def start(self) -> None:
-        """A new one claims: what the last one asked for may still come, and is refused."""
+        """Claim the partition with a new writer: late requests of the previous writer are rejected."""
         self.engine = FaultyStore(self.map, self.random, 0.1)
         self.store = PartitionLogStore(self.engine, KEYS)  # type: ignore[arg-type]
         owner = KEYS.owner(*WHERE)
         self.token = self.map.transact(StoreTransaction((), (Put(owner, b"1"),))).revision
 
     async def load(self) -> None:
-        """Compares what the engine has with what was acknowledged."""
+        """Check that the engine holds the acknowledged records."""
         for transaction in self.random.sample(self.old, min(3, len(self.old))):
             self.map.transact(transaction)
         self.manifest = await self.store.read_manifest(*WHERE)

@@ -1,4 +1,4 @@
-"""Racks: what clients are told of where brokers are."""
+"""Racks: the racks of brokers in responses to clients."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is asked for with Kafka's own APIs: other replicas, and with them other owners; elections."""
+"""Replica reassignments, the leader changes that follow, and elections, by Kafka's own APIs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,7 +60,7 @@ async def elect(cluster: Cluster, partition: TopicPartition, kind: int = PREFERR
 async def in_progress(
     cluster: Cluster, at: int = 1
 ) -> dict[TopicPartition, tuple[list[int], list[int], list[int]]]:
-    """All replicas, those that are added and those that are removed."""
+    """Return the replicas, adding replicas and removing replicas of each partition in reassignment."""
     answer = await cluster.clients[at].call(ListPartitionReassignmentsRequest(topics=None), 0)
     return {
         TopicPartition(topic.name, part.partition_index): (

@@ -87,7 +87,7 @@ class Daemon:
         return int(answer.topics[0].partitions[0].committed_offset)
 
     async def coordinator(self, group: str = "g") -> int:
-        """Whom it names as the coordinator; -1 for nobody."""
+        """Return the node id of the coordinator in this daemon's view, or -1."""
         answer = await self.ask(FindCoordinatorRequest(key=group), 3)
         return int(answer.node_id)
 
@@ -100,7 +100,7 @@ class Daemons:
     ) -> None:
         self._topics = topics
         self.declares: Sequence[tuple[str, int]] = ()
-        """Topics that are declared besides, and that nobody waits for."""
+        """Additional declared topics; the start does not wait for them."""
         self.initial_topics: Sequence[InitialTopic] = ()
         """What variables of images ask for."""
         self.store = ModelStore()
@@ -115,7 +115,7 @@ class Daemons:
         directory: str = "",
         **properties: str,
     ) -> Daemon:
-        """One more, or one again. In: its data directory, where that is not the one that the id had before."""
+        """Start a daemon or restart one. `directory` replaces the data directory of an earlier run."""
         texts = {
             "node.id": str(node_id),
             "broker.session.timeout.ms": str(SESSION_MS),
@@ -149,7 +149,7 @@ class Daemons:
         return daemon
 
     async def owner(self, group: str = "g") -> Daemon:
-        """The one that coordinates a group, when there is one, and it has read what there is."""
+        """Wait for a coordinator of the group that has loaded its partition, and return it."""
         found: list[Daemon] = []
 
         def is_there() -> bool:

@@ -1,4 +1,4 @@
-"""Records of a topic with replicas, written and read over the wire at whoever leads it."""
+"""Records of a replicated topic, written and read over the wire at its leader."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ TOPIC = "kept"
 
 def batch(*values: bytes, key: bytes | None = None, producer: tuple[int, int, int] = (-1, -1, -1)) -> bytes:
     """One batch of records; of a producer with id, epoch and first sequence."""
-    now_ms = clock.wall_ms()  # what is old may be deleted at once
+    now_ms = clock.wall_ms()  # old records may be deleted at once
     records = [Record(-1, now_ms, key, value) for value in values]
     producer_id, producer_epoch, base_sequence = producer
     return encode_batch(
@@ -52,7 +52,7 @@ async def create(
     assignments: Sequence[Sequence[int]] = (),
     **configs: str,
 ) -> ErrorCode:
-    """Asks for a topic. In: the replicas of each partition, in the place of how many there are to be."""
+    """Create a topic. `assignments` lists the replicas of each partition, in place of a replication factor."""
     wanted = CreatableTopic(
         name=name,
         num_partitions=-1 if assignments else partitions,
@@ -104,7 +104,7 @@ async def produced(
 
 
 async def produce_quietly(daemon: Daemon, data: bytes) -> None:
-    """Sends a batch that nobody answers."""
+    """Send a batch with acks=0."""
     async with Client(daemon.server) as client:
         client.send(_request(data, 0, TOPIC, 0), 9)
         # Requests of one connection are answered in order.

@@ -20,8 +20,10 @@ def _has(daemon: Daemon, topic: str) -> bool:
 
 
 async def spread(cluster: Daemons, level: int = 2) -> tuple[Transactor, Routed]:
-    """A transactional id whose coordinator is not that of its group, nor the leader of orders-0. Each daemon leads
-    one of the partitions."""
+    """Return a transactional id with separate brokers for its coordinator, its group and orders-0.
+
+    Each daemon leads one of the partitions.
+    """
     client = Routed(cluster)
     first = cluster.by_id[1]
     for name, count in TOPICS:

@@ -1,4 +1,4 @@
-"""What people ask of a cluster that there is for several brokers in one process."""
+"""Admin operations of in-process brokers, on a cluster of daemons."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -228,7 +228,7 @@ async def test_a_fault_moves_a_coordinator_to_another_daemon() -> None:
         rule = {"on": {"event": "GroupStabilized"}, "do": {"failover": {"to": other.node_id}}}
         async with controlled(owner) as control:
             control.faults.install_fault(msgspec.convert(rule, FaultRule))
-            # Who waits while it happens is told to look elsewhere.
+            # A request pending at that moment gets NOT_COORDINATOR.
             assert (await owner.ask(join_request("g"), 3)).error_code == ELSEWHERE
             await eventually(lambda: other.coordinates("g"))
             assert await owner.committed() == ELSEWHERE

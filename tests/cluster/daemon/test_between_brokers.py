@@ -91,7 +91,7 @@ async def test_a_certificate_of_another_host_is_taken_where_hosts_are_not_looked
         await transacts(cluster)
 
 
-# What is wrong is told once, and mended
+# The failure is logged once, and the recovery, too.
 
 
 def told(caplog: pytest.LogCaptureFixture) -> Counter[str]:

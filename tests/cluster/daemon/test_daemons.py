@@ -1,4 +1,4 @@
-"""Three daemons of a cluster: who answers, what is kept when one goes, and what a stale one says."""
+"""Three daemons of a cluster: the responding daemon, the state after a daemon stops, and stale daemons."""
 
 import asyncio
 import errno

@@ -38,7 +38,7 @@ async def commit(daemon: Daemon, offset: int) -> None:
 
 
 def knows(daemon: Daemon) -> bool:
-    """Whether it has the topic, and who leads it."""
+    """Return whether the daemon knows the topic and its leaders."""
     owns = daemon.server.brokers.ownership.owns
     return daemon.server.data_plane.catalogue.find_topic(TOPIC) is not None and all(
         owns(leader, TopicPartition(TOPIC, number)) for number, (leader,) in enumerate(LEADERS)
@@ -46,7 +46,7 @@ def knows(daemon: Daemon) -> bool:
 
 
 async def written(cluster: Daemons, asked: Daemon) -> set[int]:
-    """Each partition has its records. Out: those that the daemon leads that is asked."""
+    """Write records to each partition; return the partitions that the `asked` daemon leads."""
     assert await create(asked, name=TOPIC, assignments=LEADERS) == ErrorCode.NONE
     for daemon in cluster.by_id.values():
         await eventually(partial(knows, daemon))

@@ -1,4 +1,7 @@
-"""What is told of an etcd that grows too large, is full, or loses a node: each once, when it begins and ends."""
+"""Warnings about an etcd that grows too large, is full or loses a node.
+
+one line at the start and one at the end.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -10,7 +13,7 @@ from coordinator.cluster.key_value_store import EtcdNodeStatus
 
 
 class Nodes:
-    """Says what it was told to say."""
+    """Returns preset node states."""
 
     def __init__(self) -> None:
         self.said: list[EtcdNodeStatus] = []

@@ -1,4 +1,4 @@
-"""A partition that is given up in the moment in which something was appended to it, while its log is copied."""
+"""A partition is released right after an append, while its log is copied."""
 
 import asyncio
 

@@ -19,7 +19,7 @@ async def test_one_that_is_put_while_another_is_answered_is_answered_too() -> No
         def tell(item: str, answer: int) -> None:
             answered.append((item, answer))
             if item == "first":
-                # When whoever was answered goes on: the sender has just nothing more to bring.
+                # The first caller resumes at the moment in which the sender has emptied its queue.
                 loop.call_soon(sender.enqueue, 1, "second")
             else:
                 is_over.set()

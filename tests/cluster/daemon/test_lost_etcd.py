@@ -1,4 +1,4 @@
-"""An engine that loses all its data under running brokers: what these have on their disks is the last there is."""
+"""An engine loses all its data under running brokers: only the brokers' disks still hold it."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ SESSION = {"broker.session.timeout.ms": "2000"}
 
 
 def lose(store: ModelStore) -> None:
-    """It is empty, and has got on since as far as it was."""
+    """Empty the engine and advance its revision to the old one."""
     lost, store.map = store.map, ModelMap()
     store.begin_anew()
     while store.map.revision <= lost.revision:
@@ -46,7 +46,7 @@ async def test_nothing_is_taken_from_the_disk_that_the_engine_has_lost(
         lose(cluster.store)
         await eventually(lambda: len(looks) > 3)
         assert partition.state is PartitionState.ABSENT
-        # Everything is looked at, since nobody knows the id.
+        # Check every topic, since the id is unknown.
         asked = MetadataRequest(topics=[MetadataRequestTopic(topic_id=bytes(15) + b"x", name=None)])
         await owner.ask(asked, 12)
         assert owner.server.data_plane.catalogue.find_topic("orders") is not None

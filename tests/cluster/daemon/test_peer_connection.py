@@ -1,4 +1,4 @@
-"""A connection to another broker: who it lets in, and whom it trusts, before anything is asked."""
+"""An inter-broker connection: the broker authenticates its peer and verifies it before the first request."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""An engine that keeps the session of a broker alive, and takes nothing from it: nobody waits for ever."""
+"""The engine keeps a broker's session alive but rejects its writes: no request waits for ever."""
 
 import asyncio
 

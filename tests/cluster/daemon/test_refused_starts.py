@@ -1,4 +1,4 @@
-"""What is no daemon of a cluster does not start, and says why."""
+"""Invalid configurations of a cluster daemon stop the start with a reason."""
 
 import os
 import signal
@@ -189,7 +189,7 @@ async def store_of(cluster_id: str, fresh: Path, *, is_there: bool) -> ModelStor
 
 
 async def refused(how: ServerSettings, store: ModelStore) -> str:
-    """Why it does not start, with an engine that stays as it was."""
+    """Return the reason of a rejected start and check that the engine is unchanged."""
     assert how.cluster_id is not None
     before = dict(store.map.entries)
     cluster = EtcdCluster(how, ModelConnection(store), ClusterKeys(how.cluster_id))

@@ -106,7 +106,7 @@ async def test_another_replica_leads_when_the_leader_is_killed_with_all_that_was
         assert (part.leader_id, part.leader_epoch) == (second.node_id, 2)
         assert part.offline_replicas == [first.node_id]
         assert first.node_id not in part.isr_nodes
-        # Its place is given back to the one that should lead it.
+        # The partition moves back to its preferred leader.
         again = await cluster.start(first.node_id)
         await eventually(lambda: partition_of(again) is not None)
         await eventually(

@@ -54,7 +54,7 @@ def sealed_to(cluster: Daemons) -> int:
 
 
 async def with_short_segments(cluster: Daemons) -> Daemon:
-    """The leader, whose log has segments that no topic may ask for."""
+    """Return the leader, with log segments smaller than a topic config may set."""
     first = await leader(cluster)
     part = partition_of(first)
     assert part is not None
@@ -224,7 +224,7 @@ async def test_a_leader_is_moved_to_a_replica_and_elected_back() -> None:
 
 
 class Slow:
-    """The first logs that are opened are there when somebody says so."""
+    """Delays the first opened logs until the test releases them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.began = threading.Semaphore(0)

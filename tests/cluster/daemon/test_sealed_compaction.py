@@ -40,7 +40,7 @@ def sealed_to(cluster: Daemons) -> int:
 
 
 async def seal(cluster: Daemons, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has all that there is sealed."""
+    """Seal all records."""
     before = sealed_to(cluster)
     monkeypatch.setattr(replicated_logs, "SEAL_RECORDS", 1)
     await eventually(lambda: sealed_to(cluster) > before)

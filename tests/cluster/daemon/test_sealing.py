@@ -1,4 +1,4 @@
-"""What gathers in the engine is sealed, and what compaction shrank is uploaded anew: a load gives the same."""
+"""The owner seals records of the engine and uploads compacted segments again: a load returns the same state."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def engine_bytes(cluster: Daemons, name: tuple[str, int]) -> int:
 
 
 async def is_taken_over(cluster: Daemons, owner: Daemon) -> Daemon:
-    """Kills the owner; the one that has loaded what it left."""
+    """Kill the owner and return the daemon that loaded its partition."""
     await cluster.kill(owner)
     return await cluster.owner()
 

@@ -1,4 +1,4 @@
-"""ACLs and users of SCRAM are those of the whole cluster, whichever broker was told of them."""
+"""ACLs and SCRAM users apply to the whole cluster, whichever broker received them."""
 
 import asyncio
 from dataclasses import replace
@@ -31,12 +31,12 @@ SHA_256 = ScramMechanism.SCRAM_SHA_256
 
 @pytest.fixture(autouse=True)
 def _named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients of the plain listener are whom their client id says."""
+    """Use the client id as the principal on the plain listener."""
     trust_client_ids(monkeypatch)
 
 
 async def may_look(daemon: Daemon, user: str) -> bool:
-    """Whether a user is told something of a topic."""
+    """Return whether a user may describe the topic."""
     part = ListOffsetsPartition(partition_index=0, timestamp=-1)
     topic = ListOffsetsTopic(name="orders", partitions=[part])
     async with Client(daemon.server, user) as client:

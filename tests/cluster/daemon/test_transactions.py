@@ -65,10 +65,11 @@ async def test_a_commit_whose_coordinator_dies_before_the_markers_is_completed_b
         leads = {place for place in places if await client.leader(*place) == coordinator.node_id}
         parts = coordinator.server.transactions.coordinator
         assert parts is not None
-        parts.markers.close()  # nothing of what follows reaches anybody
+        parts.markers.close()  # no marker reaches its partition from here on
         await transactor.end(client)
         await cluster.kill(coordinator)
-        # Its heir has told the group; what the dead one led waits for it.
+        # The new coordinator has completed the group's part; the markers for the dead leader's partition are
+        # pending.
         assert await stable_offset(client, transactor.group) == 2
         assert len(leads) == 1
         await cluster.start(coordinator.node_id, **PROPERTIES)

@@ -1,1 +1,1 @@
-"""A cluster on etcd itself: Debian's etcd-server, or what GROUPD_ETCD names; skipped where there is none."""
+"""A cluster on real etcd: Debian's etcd-server or the binary in GROUPD_ETCD. Without etcd the tests are skipped."""

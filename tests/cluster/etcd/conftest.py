@@ -37,8 +37,11 @@ class Groupds:
         are_linked: bool = False,
         properties: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """In: whether clients reach each daemon, and each daemon etcd, by links that can be cut; properties of all,
-        and with those of a listener BROKERS it is opened as well."""
+        """Configure the daemons.
+
+        With links, a test can cut each daemon from its clients or from etcd. The properties apply to all
+        daemons; with properties of a listener BROKERS, that listener is opened as well.
+        """
         self.etcd = etcd
         self._between = free_ports(count) if "inter.broker.listener.name" in properties else []
         self._options = [part for each in properties.items() for part in ("-o", "=".join(each))]

@@ -1,7 +1,7 @@
-"""A wire between two processes that can be cut, one direction at a time, and made slow.
+"""A link between two processes that a test can cut, one direction at a time, or slow down.
 
-What is cut is not closed: as behind a firewall that drops packets, each side waits, and what was sent arrives when
-the link is whole again.
+A cut link stays open, as behind a firewall that drops packets: each side waits. Its data arrives when the link is
+restored.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ _AT_ONCE_BYTES: Final = 1 << 16
 
 
 class Link:
-    """Listens on a port of this machine, and passes on what comes to another, both ways, in a thread of its own."""
+    """Forwards a local port to another one, in both directions, in its own thread."""
 
     def __init__(self, port: int) -> None:
-        """In: where it leads."""
+        """Create a link to the local port `port`."""
         self._to = port
         self._delay_s = 0.0
         self._loop = asyncio.new_event_loop()
@@ -39,7 +39,7 @@ class Link:
         self._delay_s = delay_s
 
     def mend(self) -> None:
-        """All passes again, what waited first."""
+        """Restore both directions; waiting data passes first."""
         self._delay_s = 0.0
         for passes in self._passes.values():
             self._loop.call_soon_threadsafe(passes.set)

@@ -1,9 +1,9 @@
-"""The faults of `test_faults.py` and `test_cuts.py`, again and again.
+"""Repeated runs of the faults in `test_faults.py` and `test_cuts.py`.
 
 python -m tests.cluster.etcd.rounds [--rounds 50] [FAULT ...]
 
-Ends with 1 where something acknowledged was lost, something stale was answered, or what clients saw cannot have
-happened one after the other; says what was longest.
+Exits with 1 if an acknowledged commit was lost, a response was stale, or the clients' view is not linearizable.
+Prints the longest pause.
 """
 
 import argparse
@@ -50,7 +50,7 @@ async def leader(groupds: Groupds, history: History) -> None:
 
 
 async def stall(groupds: Groupds, history: History) -> None:
-    """Etcd's leader stands still for longer than a session, and goes on as one that leads no more."""
+    """Pause etcd's leader for longer than a session, and resume it as a deposed leader."""
     number = groupds.etcd.leader()
     groupds.etcd.pause(number)
     try:
@@ -102,7 +102,7 @@ FAULTS: dict[str, Fault] = {
 
 
 async def rounds(groupds: Groupds, count: int, names: list[str]) -> int:
-    """So many of each. Out: how many went wrong."""
+    """Run each fault `count` times; return the number of failures."""
     wrong = 0
     for name in names:
         pauses: list[float] = []

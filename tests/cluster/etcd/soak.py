@@ -1,8 +1,8 @@
-"""Commits without an end to a cluster of three daemons: etcd has to hold about what is left of them.
+"""Endless commits to a cluster of three daemons: etcd must hold about the size of the compacted data.
 
 python -m tests.cluster.etcd.soak [--minutes 30]
 
-Ends with 1 where etcd ever held more of a partition than 8 MiB, or twice of what is left after compaction.
+Exits with 1 if a partition in etcd ever exceeded 8 MiB, or twice its size after compaction.
 """
 
 import argparse
@@ -91,7 +91,7 @@ async def soak(groupds: Groupds, minutes: float) -> bool:
             writer.cancel()
     await engine.close()
     print(f"most of a partition: {most:,} bytes")
-    # What is left is 80 records of a partition at the most: nothing.
+    # After compaction at most 80 records of a partition remain: their size is negligible.
     return most <= MOST_BYTES + SLACK_BYTES
 
 

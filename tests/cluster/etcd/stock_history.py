@@ -11,11 +11,11 @@ from tests.cluster.etcd.linearizable import COMMIT, FETCH, REPEATED_AFTER_MS, Op
 ANSWER_S = 3.0
 AGAIN_S = 0.3
 NOTHING = -1
-"""What a fetch is told to have given where nothing was committed."""
+"""The offset that a fetch reports for a partition without a commit."""
 
 
 class StockHistory:
-    """What they did with one partition of one group. They are no members of it."""
+    """The commits and fetches of stock clients on one partition of one group, without membership."""
 
     def __init__(self, bootstrap: str, group: str, partition: int, operations: Operations) -> None:
         self.key = f"{group}/orders/{partition}"
@@ -64,7 +64,7 @@ class StockHistory:
             error = done.error
         except KafkaException as raised:
             error = raised.args[0]
-        if error is not None:  # whoever lost its partition meanwhile may have written it before
+        if error is not None:  # the previous owner may have written it before it lost its partition
             self._operations.may_happen(self.key, client, number, begin, is_repeated=True)
             return False
         self._operations.happened(self.key, client, COMMIT, number, begin, is_repeated=True)

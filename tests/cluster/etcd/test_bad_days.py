@@ -1,5 +1,8 @@
-"""What operators meet with etcd, each with a real one: clients see Kafka's errors, one line names the cause, and it
-goes on when the cause is gone, with all that was acknowledged."""
+"""Faults that operators meet with etcd, each with a real etcd.
+
+Clients see Kafka's errors, one log line names the cause, and groupd recovers with all acknowledged data when the
+cause is gone.
+"""
 
 import asyncio
 import shutil
@@ -46,7 +49,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdNodes]:
 
 
 def how_of(data: Path, nodes: EtcdNodes, **properties: str) -> ServerSettings:
-    """How a daemon is started. In: properties, with `_` for `.`."""
+    """Return the settings of a daemon. Property names have `_` for `.`."""
     texts = {
         "advertised.listeners": "PLAINTEXT://127.0.0.1:9092",
         "broker.session.timeout.ms": str(SESSION_MS),
@@ -105,7 +108,7 @@ async def make_room(nodes: EtcdNodes, engine: EtcdStore) -> None:
 
 
 async def refused_start(how: ServerSettings, patience_s: float = 0) -> str:
-    """Why it does not start. In: for how long etcd is waited for, where that is not as ever."""
+    """Return the reason of a failed start. `patience_s` is the time to wait for etcd; 0 for the default."""
     with pytest.MonkeyPatch.context() as patch:
         if patience_s:
             patch.setattr(etcd_status, "CONNECT_TIMEOUT_S", patience_s)
@@ -130,7 +133,7 @@ async def test_an_etcd_that_is_full_is_named_and_all_goes_on_when_it_has_room(
             health = daemon.server.cluster.health
             await eventually(lambda: health.is_full)
             assert health.size_bytes > 0.7 * health.quota_bytes
-            # Whoever waits is told, at the latest when a session would have ended.
+            # A pending request fails at the latest when a session would have expired.
             assert await daemon.commit(2) == ErrorCode.NOT_COORDINATOR
             assert await daemon.committed() == ErrorCode.NOT_COORDINATOR
             answer = await daemon.ask(FindCoordinatorRequest(key="g"), 3)
@@ -205,7 +208,7 @@ async def test_a_password_that_is_wrong_is_named_and_a_right_one_is_enough(tmp_p
             nodes.ask("auth/user/add", name=name, password=f"{name}'s")
             nodes.ask("auth/role/add", name=name)
             nodes.ask("auth/user/grant", user=name, role=name)
-        # Base 64 of /mine/ and of what ends the range.
+        # Base 64 of /mine/ and of the range end.
         mine = {"permType": "READWRITE", "key": "L21pbmUv", "range_end": "L21pbmUw"}
         nodes.ask("auth/role/grant", name="groupd", perm=mine)
         nodes.ask("auth/enable")
@@ -229,7 +232,7 @@ async def test_a_password_that_is_wrong_is_named_and_a_right_one_is_enough(tmp_p
 
 
 def certificates(directory: Path) -> dict[str, str]:
-    """Paths of what etcd and daemons show and trust, by name."""
+    """Return the paths of certificates and trust stores for etcd and the daemons, by name."""
     authority, other = Identity.authority(), Identity.authority("CN=other")
     server, client = authority.sign("CN=etcd", ("127.0.0.1",)), authority.sign("CN=groupd")
     texts = {
@@ -291,7 +294,7 @@ async def test_the_second_of_two_daemons_with_one_id_waits_and_says_so(
             await eventually(lambda: any("node.id" in line for line in caplog.messages))
             await until_committed(first, 7)
             assert not second.ready.is_set()
-            # As signal 9 would: its session is left to end.
+            # As after SIGKILL: its session has to expire.
             assert first.server.cluster is not None
             assert first.server.cluster.member is not None
             first.server.cluster.member.abandon()

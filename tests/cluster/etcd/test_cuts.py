@@ -1,5 +1,7 @@
-"""Wires that are cut, or slow, between daemons and etcd and between daemons and clients: nothing is lost, and what
-stock clients saw could have happened one after the other."""
+"""Links between daemons, etcd and clients are cut or slowed down.
+
+no data is lost, and the histories of stock clients are linearizable.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -73,7 +75,7 @@ async def test_an_owner_is_cut_off_from_etcd(linked: Groupds, requests: bool, an
 
 
 async def test_an_owner_is_cut_off_from_its_clients(linked: Groupds) -> None:
-    """It stays the owner, as in Kafka, and nobody reaches it until the wire is mended."""
+    """The owner keeps the partition, as in Kafka; clients cannot reach it until the link is restored."""
     async with watched(linked, "unreachable") as history:
         owner = await history.owner()
         linked.front[owner].cut()

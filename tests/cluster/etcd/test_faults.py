@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @asynccontextmanager
 async def watched(groupds: Groupds, group: str) -> AsyncIterator[History]:
-    """A history that goes on while something happens; at its end nothing was lost, and nothing stale."""
+    """Run a history during the block; at its end, check for lost and stale values."""
     history = History(groupds.ports, group)
     history.start()
     try:
@@ -50,7 +50,7 @@ async def test_an_owner_is_paused_past_its_session(groupds: Groupds) -> None:
         owner = await history.owner()
         groupds.signal(owner, signal.SIGSTOP)
         await asyncio.sleep(1.5 * SESSION_MS / 1000)
-        # Its listeners take connections still, and answer nobody.
+        # Its listeners still accept connections but do not respond.
         others = History([port for port in groupds.ports if port != groupds.ports[owner]], "paused")
         async with asyncio.timeout(60):
             assert await others.last() >= history.acknowledged

@@ -1,4 +1,4 @@
-"""The judge itself: what cannot have happened is found, what may have is let pass."""
+"""The linearizability check itself: it rejects impossible histories and accepts possible ones."""
 
 import pytest
 

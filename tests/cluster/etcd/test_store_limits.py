@@ -1,4 +1,4 @@
-"""Where an engine ends: leases whose time is over, revisions that are forgotten, the most that a request may do."""
+"""Limits of an engine: expired leases, compacted revisions and the maximum size of a request."""
 
 import asyncio
 
