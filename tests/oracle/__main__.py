@@ -90,7 +90,10 @@ def _report(theirs: dict[str, Account], ours: dict[str, Account], version: str) 
 def _judge(
     account: Account, mine: Account, newer: recordings.Recorded | None, version: str, reasons: Counter[str]
 ) -> str:
-    """Which pile a session belongs to; prints what is wrong. In: the newest Kafka's answers, for an older one."""
+    """Return the verdict category of a session and print its differences.
+
+    `newer` holds the responses of the newest Kafka when `version` is older.
+    """
     name = account.session.name
     if mine.problem or mine.unplayed:
         print(f"{name}: groupd\n{mine.problem or mine.unplayed}")

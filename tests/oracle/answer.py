@@ -1,16 +1,14 @@
-"""Answers in a form in which those of two brokers can be compared, and be read.
+"""Responses of two brokers in a comparable and readable form.
 
-An answer becomes plain data, field by field as its version carries them. Error codes get their names. Apart
-from that only this is replaced, because no two brokers have it in common:
+A response becomes plain data with the fields of its version. Error codes become names. Only the following values
+are replaced, because two brokers never share them:
 
-- the random part of member ids, or the whole: `#1`, `#2`, … in the order in which they are first seen;
-- ids of topics, producers and fetch sessions, the id of the cluster: by what they name, so that an answer with the
-  id of before is told from one with another;
-- ports, the data directory and the size of its volume, the time of an append where the broker stamps records, times
-  of today, epochs of coordinators (not those that a session makes up);
-- what a session adds to its names of groups and topics, so that sessions do not meet;
-- the wording of `error_message`: that there is one, is empty or null, stays. In sessions about what clients may do
-  the words of refusals stay as well.
+- member ids, or their random part: `#1`, `#2`, … in order of appearance; - ids of topics, producers, fetch
+sessions and the cluster: by the named object, so that an unchanged id differs from a new one; - ports, the data
+directory and the size of its volume, append times of the broker, times of the recording day, epochs of
+coordinators (except those that a session sets); - the suffixes that keep the group and topic names of sessions
+apart; - the wording of `error_message`, but not whether it is present, empty or null. Sessions about
+authorization keep the wording of rejections.
 
 Arrays that Kafka fills from a hash map (`UNORDERED`) are sorted.
 """
@@ -90,8 +88,7 @@ UNORDERED: Final = {
     ("ConsumerGroupMemberMetadataValue", "subscribed_topic_names"): "",
     ("ConsumerGroupRegularExpressionValue", "topics"): "",
 }
-"""Message and array whose order Kafka takes from a hash map, and what its items are sorted by first ("" for items
-that are no structs).
+"""Messages and arrays in the order of a hash map of Kafka, with the field to sort by ("" for items without fields).
 """
 
 UNORDERED_WITH_REFUSALS: Final = {
@@ -138,11 +135,13 @@ class Names:
     producers: dict[int, str] = field(default_factory=dict)
     fetch_sessions: dict[int, str] = field(default_factory=dict)
     refusals: bool = False
-    """Whether the session is about what clients may do: what they are told who may not stays as it is, and what is
-    `UNORDERED_WITH_REFUSALS` is sorted as well."""
+    """Whether the session is about authorization.
+
+    Then the wording of rejections is kept, and `UNORDERED_WITH_REFUSALS` is sorted as well.
+    """
 
     keeps_texts: bool = False
-    """Whether error messages stay as they are, because the session is about them."""
+    """Whether to keep error messages, because the session tests them."""
 
     def topic(self, topic_id: bytes) -> str:
         """An id of a topic: zero, one of a topic that the session knows, or bytes that the session made up."""
@@ -155,7 +154,7 @@ class Names:
         return self.producers.setdefault(producer_id, f"producer {len(self.producers) + 1}")
 
     def text(self, value: str) -> str:
-        """A text without what only one broker or one session has in it."""
+        """Replace the parts of a text that are specific to one broker or session."""
         value = value.replace(self.suffix, "")
         return _UUID.sub(lambda found: self.members.setdefault(found[0], f"#{len(self.members) + 1}"), value)
 
@@ -219,7 +218,7 @@ def _message(value: Any, version: int, names: Names, learn: bool) -> Plain:
         if name in _MESSAGES and content and is_kept:
             result[name] = _PRINTED_REQUEST.sub("Request (in print)", names.text(content))
             continue
-        # Where there is an error, 0 is no producer: nothing is known of the transaction.
+        # With an error, producer id 0 stands for an unknown producer.
         is_nobody = name == "producer_id" and content == 0 and getattr(value, "error_code", 0) != 0
         result[name] = 0 if is_nobody else plain(content, version, names, name, learn)
     return result
@@ -262,7 +261,7 @@ def _bytes(value: bytes, names: Names, name: str) -> Plain:
 
 
 def _batches(records: bytes, names: Names) -> Plain:
-    """Every field of each batch's header, the checksum for the rest; what is cut off at the end as its size."""
+    """Return every field of each batch header, the checksum of the records, and the size of a truncated rest."""
     result: list[Plain] = []
     position = 0
     try:

@@ -55,7 +55,7 @@ def _id(topic: Topic | str) -> bytes:
 def produce_request(
     *records: tuple[Topic | str, int, bytes | None], acks: int = -1, transactional_id: str | None = None
 ) -> ProduceRequest:
-    """One entry for each topic, partition and batch; what is of one topic stands together."""
+    """Build a request with one entry per topic, partition and batch, grouped by topic."""
     topics: dict[Topic | str, TopicProduceData] = {}
     for topic, partition, data in records:
         entry = TopicProduceData(name=_name(topic), topic_id=_id(topic), partition_data=[])
@@ -77,8 +77,9 @@ def fetch_request(
     forgotten: Sequence[tuple[Topic | str, int]] = (),
     epochs: tuple[int, int] = (-1, -1),
 ) -> FetchRequest:
-    """One entry for each topic, partition and offset. In: `session` is id and epoch; `epochs` are the current
-    leader's and that of the last record fetched, for every partition.
+    """Build a request with one entry per topic, partition and offset.
+
+    `session` is (id, epoch). `epochs` are the current leader epoch and the last fetched epoch of every partition.
     """
     topics: dict[Topic | str, FetchTopic] = {}
     for topic, partition, offset in places:

@@ -45,7 +45,7 @@ def owned(partitions: Owned) -> list[ConsumerGroupHeartbeatRequestTopicPartition
 
 @dataclass
 class Consumer:
-    """One member: its configuration, and what the coordinator told it. Its connection has its name."""
+    """A member: its configuration and the state from the coordinator's responses. Its connection has its name."""
 
     play: Play
     name: str
@@ -75,8 +75,9 @@ class Consumer:
         return {"member_epoch": JOIN, **self._all(), "topic_partitions": []}
 
     def heartbeat(self, note: str = "", by: str = "", version: int | None = None, **fields: Any) -> Any:
-        """Sends a heartbeat and waits for its answer. In: whatever it says besides who it is, by field;
-        `owns`, the partitions by topic, may stand for `build_topic_partitions`.
+        """Send a heartbeat and return its response.
+
+        `fields` are additional fields; `owns`, partitions by topic, is short for `build_topic_partitions`.
         """
         if "owns" in fields:
             fields["topic_partitions"] = owned(fields.pop("owns"))
@@ -90,7 +91,7 @@ class Consumer:
         return self.heartbeat(note, **{**self._all(), "topic_partitions": self.assigned, **fields})
 
     def confirm(self, note: str = "") -> Any:
-        """Sends a heartbeat that says that it owns what it was told to, no more."""
+        """Send a heartbeat that reports the assigned partitions as owned."""
         return self.heartbeat(note, topic_partitions=self.assigned)
 
     def subscribe(self, *topics: Topic | str, note: str = "", **fields: Any) -> Any:
@@ -154,7 +155,7 @@ def group_of(play: Play, group: str = "") -> Any:
 
 
 def settle(*members: Consumer) -> None:
-    """All beat, giving up what they shall, until the group is Stable; not told."""
+    """Let all members heartbeat and revoke partitions until the group is Stable, without recording."""
     play, group = members[0].play, members[0].group
 
     def settled() -> bool:
@@ -174,7 +175,7 @@ def stable(*members: Consumer) -> None:
 
 
 def tell_group(play: Play, *members: Consumer, note: str = "") -> None:
-    """Lets the members settle, and tells what the group has come to."""
+    """Wait until the members are stable, and record the state of the group."""
     settle(*members)
     look(play, note)
 
@@ -248,7 +249,7 @@ class ClassicConsumer(Member):
         return request, version
 
     def sync(self, *others: Member, note: str = "", **fields: Any) -> Any:
-        """Learns what it owns, too."""
+        """Send SyncGroup and store the owned partitions of its response."""
         answer = super().sync(*others, note=note, **fields)
         if answer is not None and answer.error_code == ErrorCode.NONE and answer.assignment:
             self.owns = decode_assignment(answer.assignment).assigned_partitions

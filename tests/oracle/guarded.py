@@ -1,4 +1,4 @@
-"""The same request, again and again, from a client that may do more and more: what is refused, and how."""
+"""The same request from a client with more and more permissions, and its rejections."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,8 +9,11 @@ from tests.oracle.rights import grant, revoke
 from tests.oracle.secured import enter
 
 NAMES: Final = ("secret", "orders", "hidden")
-"""What requests are about: topics, groups, transactional ids. The second is what a client may have first, so that
-its place in an answer tells where the refused are; among each other these often have the order of a hash map."""
+"""Topics, groups and transactional ids of requests.
+
+The client first gets permissions for the second name, so that its position in a response shows the position of
+rejected names. Kafka often orders rejected names by a hash map.
+"""
 CLIENT: Final = "alice"
 ONE: Final = "one"
 """The step at which one of three is allowed."""
@@ -38,16 +41,16 @@ class Stage:
 
 @dataclass(frozen=True)
 class Guarded:
-    """One kind of request, in some versions, and what a client gets to be allowed to do, step by step."""
+    """One request type in some versions, with the permissions that a client gets step by step."""
 
     versions: tuple[int, ...]
-    """The lowest, the highest and what is between them: of Apache Kafka 4.4."""
+    """The lowest and highest version and some between, of Apache Kafka 4.4."""
     request: Callable[[Stage], Any]
     steps: Mapping[str, tuple[str, ...]]
     order: Callable[[Any], Iterable[str | bytes | None]] | None = None
     """The names or topic ids in an answer about several."""
     own: bool = False
-    """Whether it is a listing of all that there is."""
+    """Whether the request lists all objects."""
     has_topics: bool = True
     prepare: Callable[[Stage], None] | None = None
 

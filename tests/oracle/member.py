@@ -1,4 +1,4 @@
-"""A member of a classic group as a client plays one: what it keeps in mind between its requests."""
+"""A member of a classic group with the state that a client keeps between requests."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -46,7 +46,7 @@ def commit_request(
 
 @dataclass
 class Member:
-    """One member: its configuration, and what the coordinator told it. Its connection has its name."""
+    """A member: its configuration and the state from the coordinator's responses. Its connection has its name."""
 
     play: Play
     name: str
@@ -85,7 +85,7 @@ class Member:
     # JoinGroup
 
     def join(self, note: str = "", **fields: Any) -> Any:
-        """Sends a JoinGroup and waits for its answer. In: fields that differ this time."""
+        """Send JoinGroup and return its response; `fields` override request fields."""
         request, version = self.join_request(fields)
         return self._learn(self.play.ask(request, version, self.name, note))
 
@@ -134,7 +134,7 @@ class Member:
     # The other requests
 
     def sync(self, *others: "Member", note: str = "", **fields: Any) -> Any:
-        """Sends a SyncGroup and waits for its answer. In: for whom it brings parts besides itself, if it leads."""
+        """Send SyncGroup and return its response. A leader also sends the assignments of `others`."""
         request, version = self.sync_request(others, fields)
         return self.play.ask(request, version, self.name, note)
 

@@ -43,8 +43,10 @@ TRANSACTIONS: Final = "transactions"
 FORGETFUL: Final = "forgetful"
 """As that, but transactional ids expire."""
 ALONE: Final = "alone"
-"""As that, but its sessions are played one after the other: they restart the broker, or send what was not added.
-Kafka verifies what all connections send in one request, and the first in it decides which of two errors they get.
+"""Like TRANSACTIONS, but its sessions run one after the other: they restart the broker or send unverified batches.
+
+Kafka verifies the batches of all connections in one request, and the first batch in it decides which of two errors
+they get.
 """
 CONSUMERS: Final = "consumers"
 """For consumer groups: targets are computed at once, and sessions may be short."""
@@ -53,7 +55,7 @@ UPGRADING: Final = "upgrading"
 DOWNGRADING: Final = "downgrading"
 """As that for consumers, but offsets expire, classic groups are small, and groups are only downgraded."""
 SECURED: Final = "secured"
-"""As that for consumers, but who clients are and what they may do is asked: see `tests/oracle/secured.py`."""
+"""Like CONSUMERS, with authentication and authorization: see `tests/oracle/secured.py`."""
 BROKERS: Final = "brokers"
 """As that for transactions, but there are three brokers: connections called `broker 2` lead to the second."""
 NEITHER: Final = "neither"
@@ -103,7 +105,7 @@ SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "group.consumer.migration.policy": "disabled",
     },
 }
-"""What both brokers are told, by the name that a session gives."""
+"""The properties of both brokers, by the setup name in a session."""
 LISTENERS: Final[Mapping[str, Mapping[str, str]]] = {SECURED: secured.LISTENERS}
 """Where they listen besides, by name with the security protocol, in setups that have more than one listener."""
 _FOR_TRANSACTIONS: Final = (TRANSACTIONS, FORGETFUL, ALONE, SECURED)
@@ -112,7 +114,7 @@ ONE_AFTER_THE_OTHER: Final = {
     "num.io.threads": "1",
     "group.coordinator.append.linger.ms": "0",
 }
-"""What makes Kafka do first what it was sent first, so that sessions can tell when it is done."""
+"""Properties that make Kafka handle requests in order of arrival, so that sessions can detect completion."""
 READY_TIMEOUT_S: Final = 180
 AT_ONCE: Final = 24
 """Sessions played at the same time: most of them only wait."""
@@ -263,8 +265,10 @@ def _has_coordinators(bootstrap: str) -> bool:
 def play_all(
     sessions: list[Session], peers: Mapping[str, Peer], at_once: int = AT_ONCE
 ) -> dict[str, Account]:
-    """Plays every session against the peer of its setup, many at a time, and meanwhile those that are to be alone
-    with theirs; the accounts by name."""
+    """Play every session against the peer of its setup and return the accounts by name.
+
+    Up to `at_once` sessions run concurrently. Sessions that need a broker of their own run in sequence meanwhile.
+    """
 
     def play(each: Session) -> Account:
         return Play(each, peers[each.setup]).run()

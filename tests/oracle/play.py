@@ -1,4 +1,4 @@
-"""A session as it is played against one broker: what the script sends with, and the account that comes of it."""
+"""A session played against one broker: the requests of the script and the resulting account."""
 
 import re
 import time
@@ -30,7 +30,7 @@ LISTED: Final = {
     "config_resources": "resource_name",
     "transaction_states": "transactional_id",
 }
-"""The arrays of answers that list what the whole broker has, and where their items have a name."""
+"""Arrays of responses that list objects of the whole broker, with the name field of their items."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Peer:
     bootstrap: str
     versions: Mapping[int, tuple[int, int]]
     restart: Callable[[], None] | None = None
-    """Stops it in order and starts it again; returns when it serves everything. None where nobody may."""
+    """Shuts the broker down cleanly and restarts it; returns when it is ready. None if restarts are not allowed."""
     listeners: Mapping[str, str] = field(default_factory=dict)
     """Where it listens besides, by the name of the listener. A broker that does asks who its clients are."""
     brokers: Mapping[int, str] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class NotServed(Exception):
 
 
 class Entry(NamedTuple):
-    """One step that had an answer: who asked what, and the answer in the form to compare."""
+    """One step with a response: the connection, the request, and the response in comparable form."""
 
     label: str
     answer: Plain
@@ -121,9 +121,14 @@ class Play:
     # Connections
 
     def wire(self, by: str = "a", client_id: str | None = "") -> Wire:
-        """The connection of this name. In: the client id it sends; "" means its name.
+        """Return the connection `by`, and open it if needed.
 
-        A new one is used once, so that the broker has it before anything depends on the order of requests.
+        A new connection sends one request at once: the broker must have accepted it before the order of requests
+        matters.
+
+        Args:
+            by: The name of the connection.
+            client_id: The client id of its requests; "" for the name.
         """
         if by not in self._wires:
             listener, log_in = self.entrances.get(by, ("", None))
@@ -141,7 +146,7 @@ class Play:
         return self._wires[by]
 
     def raw_wire(self, client_id: str | None = "raw", listener: str = "") -> Wire:
-        """A fresh connection that the script closes itself. In: a listener besides the first, "" for that."""
+        """Open a connection that the script closes itself. `listener` "" is the first listener."""
         return Wire(self._peer.listeners[listener] if listener else self._peer.bootstrap, client_id)
 
     def drop(self, by: str) -> None:
@@ -158,17 +163,17 @@ class Play:
     # Requests
 
     def ask(self, request: Any, version: int, by: str = "a", note: str = "", own: bool = False) -> Any:
-        """Sends a request and waits for its answer; None where the connection was closed instead.
+        """Send a request and return its response, or None if the broker closed the connection.
 
-        In: `own` leaves out of a listing what other sessions made.
+        `own` drops the objects of other sessions from a listing.
         """
         self._send(request, version, by, note)
         return self._take(by, own)
 
     def park(self, request: Any, version: int, by: str = "a", note: str = "") -> None:
-        """Sends a request that is not answered now; goes on when the broker has dealt with it.
+        """Send a request that blocks, and return when the broker has handled it.
 
-        Tells an answer that comes all the same.
+        Record an unexpected response.
         """
         self._send(request, version, by, note)
         self.settle(getattr(request, "group_id", self.group))
@@ -183,14 +188,14 @@ class Play:
         return self._take(by)
 
     def still_waits(self, by: str) -> None:
-        """Tells whether what was parked still is."""
+        """Record whether the blocked request is still pending."""
         self.tell(f"{by} still", "has its answer" if self.wire(by).has_answer() else "waits")
 
     def settle(self, group: str) -> None:
-        """Returns when the broker has dealt with everything that was sent before.
+        """Return when the broker has handled all earlier requests.
 
-        A broker with one network thread and one request thread does first what came first. The first request
-        may still share a round of its poll with what was sent before; the second cannot.
+        A broker with one network thread and one request thread handles requests in order of arrival. The first
+        request here may share a poll with earlier ones; the second cannot.
         """
         wire = self.wire("settling")
         for _ in range(2):
@@ -282,7 +287,7 @@ class Play:
         return self.ask(DescribeGroupsRequest(groups=[group or self.group]), version, "admin", note)
 
     def topic(self, short: str = "orders", partitions: int = 2, **configs: str) -> Topic:
-        """Makes a topic and waits until it can be used. In: configs with underscores for dots."""
+        """Create a topic and wait until it is usable. The keywords are configs with underscores for dots."""
         name = self.name(short)
         wanted = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in configs.items()}
         creation = CreatableTopic(

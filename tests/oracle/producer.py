@@ -1,4 +1,4 @@
-"""A transactional producer as a client plays one: what it keeps in mind between its requests."""
+"""A transactional producer with the state that a client keeps between requests."""
 
 import time
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from tests.oracle.play import Play, Topic
 OLD: Final = {"init": 4, "add": 3, "offsets": 3, "end": 4, "produce": 11, "commit": 4}
 """What a client speaks that adds partitions itself and keeps its epoch (TV1); Kafka 3.9 answers it too."""
 NEW: Final = {"init": 5, "add": 3, "offsets": 4, "end": 5, "produce": 12, "commit": 5}
-"""What a client speaks whose epoch rises with each end, and whose partitions are added by themselves (TV2)."""
+"""API versions of a client with an epoch bump at each end and implicitly added partitions (TV2)."""
 NEW_LEVEL: Final = 2
 """The level of transactions of such a client."""
 ENDED: Final = ("Empty", "CompleteCommit", "CompleteAbort")
@@ -48,7 +48,7 @@ def _by_topic(partitions: tuple[tuple[Topic | str, int], ...]) -> dict[str, list
 
 @dataclass
 class Producer:
-    """One producer: its transactional id, and what the coordinator told it."""
+    """A producer: its transactional id and the state from the coordinator's responses."""
 
     play: Play
     short: str = "t"
@@ -65,7 +65,7 @@ class Producer:
         return self.play.name(self.short)
 
     def identity(self, **fields: Any) -> Fields:
-        """What names it in its requests. In: fields that differ this time."""
+        """Return the identity fields of its requests; `fields` override them."""
         own = {
             "transactional_id": self.transactional_id,
             "producer_id": self.id,
@@ -121,7 +121,7 @@ class Producer:
         return self._ask("offsets", AddOffsetsToTxnRequest(**own), note, version)
 
     def end(self, committed: bool = True, note: str = "", version: int | None = None, **fields: Any) -> Any:
-        """EndTxn; goes on when the markers are written where the answer was good."""
+        """Send EndTxn; after success, wait until the markers are written."""
         answer = self.end_now(committed, note, version, **fields)
         if answer is not None and answer.error_code == ErrorCode.NONE:
             self.settle()
@@ -153,8 +153,10 @@ class Producer:
     # Records and offsets
 
     def records(self, topic: Topic | str, partition: int, count: int = 1, **fields: Any) -> bytes:
-        """The next transactional batch of a partition. In: fields that differ this time; a sequence that is given
-        does not move what it has in mind."""
+        """Return the next transactional batch of a partition; `fields` override its fields.
+
+        An explicit sequence does not advance the producer's own sequence.
+        """
         place = (name_of(topic), partition)
         sequence = self.sequences.get(place, 0)
         if "base_sequence" not in fields:
@@ -179,8 +181,9 @@ class Producer:
         transactional_id: str | None = "",
         **fields: Any,
     ) -> Any:
-        """Produce one batch; one that is refused moves no sequence. In: the transactional id of the request, "" for
-        its own; fields of the batch.
+        """Produce one batch; a rejected batch does not advance the sequence.
+
+        `transactional_id` is that of the request, "" for the producer's own. `fields` override fields of the batch.
         """
         name = self.transactional_id if transactional_id == "" else transactional_id
         before = dict(self.sequences)
@@ -242,7 +245,7 @@ def write_markers(
     version: int = 1,
     **fields: Any,
 ) -> Any:
-    """WriteTxnMarkers of one marker as a client. In: its fields."""
+    """Send WriteTxnMarkers with one marker as a client; `fields` override its fields."""
     topics = [
         WritableTxnMarkerTopic(name=name, partition_indexes=indexes)
         for name, indexes in _by_topic(partitions).items()
@@ -258,8 +261,9 @@ def stuck(
     committed: bool = True,
     coordinator_epoch: int = 1000,
 ) -> None:
-    """Ends its transaction so that it stays prepared: the partition has heard of a later coordinator and refuses
-    the marker; not told.
+    """End the transaction so that it stays prepared, without recording the steps.
+
+    The partition knows a later coordinator epoch and rejects the marker.
     """
     with producer.play.quietly():
         write_markers(
@@ -275,7 +279,7 @@ def stuck(
 
 
 def describe_producers(play: Play, *partitions: tuple[Topic | str, int], note: str = "") -> Any:
-    """Tells who has written to partitions."""
+    """Record the active producers of partitions."""
     topics = [
         DescribeProducersTopicRequest(name=name, partition_indexes=indexes)
         for name, indexes in _by_topic(partitions).items()

@@ -1,7 +1,7 @@
-"""Kafka's answers, kept in text files: one a subject, sessions in the order of their names.
+"""Kafka's responses in text files: one per subject, with sessions in the order of their names.
 
-Of the newest Kafka all are kept; of an older one the sessions that the newest cannot answer, because it dropped a
-version, and those that it answers in another way.
+All responses of the newest Kafka are kept. Of an older Kafka only sessions with different responses are kept, and
+those that the newest cannot answer because it dropped a version.
 
 # Answers of Apache Kafka 4.4.0, recorded on 2026-11-21 by `make oracle-record`.
 
@@ -30,7 +30,7 @@ class Recorded(NamedTuple):
 
 
 def write(version: str, date: str, accounts: Iterable[Account], subjects: Collection[str]) -> None:
-    """Replaces what is kept of this version of Kafka about these subjects."""
+    """Replace the recordings of these subjects for this version of Kafka."""
     folder = RECORDINGS / version
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.txt"):

@@ -52,7 +52,7 @@ def creation(play: Play, user: str, right: str) -> AclCreation:
 
 
 def grant(play: Play, user: str, *rights: str) -> None:
-    """Gives, or denies, a user rights; goes on when they count."""
+    """Add allow or deny ACLs for a user and wait until they take effect."""
     if not rights:
         return
     wanted = [creation(play, user, right) for right in rights]
@@ -63,7 +63,7 @@ def grant(play: Play, user: str, *rights: str) -> None:
 
 
 def revoke(play: Play, user: str, *rights: str) -> None:
-    """Takes rights of a user away, all where none is named; goes on when they no longer count."""
+    """Remove ACLs of a user, all without `rights`, and wait until they no longer apply."""
     filters = [_filter_of(creation(play, user, right)) for right in rights] or [
         DeleteAclsFilter(
             resource_type_filter=_ANY,

@@ -1,14 +1,14 @@
-"""A connection to a listener that asks who its clients are, from its first byte on.
+"""A connection to a listener with authentication, recorded from its first byte.
 
-What it sends is written in a few words:
+A short text names each step:
 
-    versions 3                  ApiVersions v3
-    handshake 1 PLAIN           SaslHandshake v1
-    plain 2 a good one          SaslAuthenticate v2 with the token of `PLAIN_TOKENS` that has this name
-    bare a good one             the token alone, with its size
-    scram 2 SCRAM-SHA-256       all of SCRAM in SaslAuthenticate v2, by a user of the session
-    bytes negative              `FRAMES`: what is no request
-    heartbeat 4, metadata 12    any other request
+versions 3                  ApiVersions v3
+handshake 1 PLAIN           SaslHandshake v1
+plain 2 a good one          SaslAuthenticate v2 with the token of this name in `PLAIN_TOKENS`
+bare a good one             the token alone, with its size
+scram 2 SCRAM-SHA-256       the whole SCRAM exchange in SaslAuthenticate v2, by a user of the session
+bytes negative              malformed frames from `FRAMES`
+heartbeat 4, metadata 12    any other request
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from tests.oracle.secured import PASSWORD, PLAIN_PASSWORDS, SASL
 from tests.oracle.wire import Closed, NoAnswer
 
 SILENCE_S: Final = 1.0
-"""A broker that has said nothing for so long waits for more."""
+"""A broker that is silent for this time waits for more data."""
 MOST_BYTES: Final = 524_288
 """What `sasl.server.max.receive.size` is."""
 _GOOD: Final = PLAIN_PASSWORDS["peter"]
@@ -70,7 +70,7 @@ _OTHERS: Final[dict[str, Callable[[], Any]]] = {
 
 
 class Talk:
-    """One connection, and what is said on it; after its end nothing more is."""
+    """One connection and its recorded steps, up to its end."""
 
     def __init__(self, play: Play, listener: str = SASL, by: str = "") -> None:
         self._play = play
@@ -139,7 +139,7 @@ class Talk:
         self.send_bytes(bytes(frame), move)
 
     def send_bytes(self, data: bytes, move: str) -> None:
-        """Sends bytes as they are, and tells those of the answer."""
+        """Send raw bytes and record the bytes of the response."""
         try:
             self._wire.send_bytes(data)
             answer = self._wire.take_frame(SILENCE_S)
@@ -153,7 +153,7 @@ class Talk:
         return self.ask(SaslAuthenticateRequest(auth_bytes=token), version, note)
 
     def scram(self, version: int, mechanism: str, user: str = "", password: str = PASSWORD) -> None:
-        """Authenticates by SCRAM, as far as it is let; what is random is left out."""
+        """Authenticate by SCRAM as far as the broker allows; random parts are not recorded."""
         client = ScramClient([mechanism], user or self._play.name("alice"), password)
         answer = self.send_token(client.get_client_first().encode(), f"scram {version}, first", version)
         if answer is None or answer.error_code:

@@ -1,8 +1,7 @@
-"""A broker that asks who its clients are and what they may do: its configuration, and how connections log in.
+"""A broker with authentication and authorization: its configuration, and how connections log in.
 
-Its first listener asks nothing: who comes there may do everything, which is what readies a session. The principals
-of a session are its own, users by SCRAM whom it makes, so that sessions do not meet. By PLAIN, which has its users
-in the configuration, there are two.
+Its first listener has no authentication and full permissions, for the preparation of sessions. A session creates
+its own SCRAM users, so that sessions do not collide. The two PLAIN users are in the configuration.
 """
 
 import hashlib
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 SASL: Final = "SASL"
 BRIEF: Final = "BRIEF"
-"""A listener whose sessions last `SESSION_MS`."""
+"""A listener with sessions of `SESSION_MS`."""
 LISTENERS: Final = {SASL: "SASL_PLAINTEXT", BRIEF: "SASL_PLAINTEXT"}
 """Those besides the first, and their security protocols."""
 SESSION_MS: Final = 4000
@@ -74,7 +73,7 @@ def upsertion(name: str, mechanism: str = SHA_256, **fields: Any) -> ScramCreden
 
 
 def make_users(play: "Play", *names: str, mechanism: str = SHA_256) -> None:
-    """Makes users of this session; waits until the broker knows them. In: names on the wire."""
+    """Create users of this session and wait until the broker knows them. `names` are the names on the wire."""
     made = [upsertion(name, mechanism) for name in names]
     asked = DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in names])
     with play.quietly():
@@ -89,7 +88,7 @@ def make_users(play: "Play", *names: str, mechanism: str = SHA_256) -> None:
 
 
 def enter(play: "Play", *shorts: str, listener: str = SASL, mechanism: str = SHA_256) -> None:
-    """Makes users, each of whom has the connection of this name from here on."""
+    """Create users and log in the connections with their names."""
     make_users(play, *(play.name(short) for short in shorts), mechanism=mechanism)
     for short in shorts:
         play.entrances[short] = listener, partial(log_in, user=play.name(short), mechanism=mechanism)

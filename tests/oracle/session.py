@@ -1,12 +1,12 @@
-"""What a session is, and the library of all of them.
+"""Sessions and their library.
 
-    @session(version=range(5))
-    def a_beat_of_nobody(play: Play, version: int) -> None:
-        play.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="nobody"), version)
+@session(version=range(5))
+def a_beat_of_nobody(play: Play, version: int) -> None:
+play.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="nobody"), version)
 
 declares five sessions, one for each value of the parameter. A session is one scripted conversation of some
-connections with a broker. It knows nothing of whom it speaks with: what the broker answers is written down,
-and two such accounts are compared.
+connections with a broker. It does not know its peer: the broker's responses are recorded, and two such accounts are
+compared.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""What is replaced in answers, and what is still compared then."""
+"""Replaced values in responses, and the comparisons that remain."""
 
 import time
 

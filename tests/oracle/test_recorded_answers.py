@@ -1,10 +1,9 @@
-"""groupd answers every session as Apache Kafka did when its answers were recorded. No broker is needed.
+"""groupd gives the recorded responses of Apache Kafka to every session. No broker is needed.
 
-All sessions are played at the same time against one daemon for each configuration: most of them only wait. Many are
-about time, and where other tests keep the machine busy a session timeout may pass between two requests. So what
-differs is played again, with few others and then by itself, against fresh daemons: a difference of groupd's is
-there each time. (Which of two members gets which partitions hangs on their ids, which are random, in Kafka as
-well.)
+All sessions run at the same time against one daemon per configuration, since most of them only wait. Many depend
+on time, and on a busy machine a session timeout may pass between two requests. So a session that differs runs
+again with few others, and then alone, against fresh daemons: a real difference appears each time. (Which of two
+members gets which partitions depends on their random ids, as in Kafka.)
 """
 
 import contextlib

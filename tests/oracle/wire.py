@@ -25,7 +25,7 @@ class Wire:
     """One connection. Kafka answers in the order of the requests, so the first that is owed is the next."""
 
     def __init__(self, bootstrap: str, client_id: str | None) -> None:
-        """In: HOST:PORT; what the requests name as their client. Raises OSError."""
+        """Connect to `bootstrap` (HOST:PORT). Raises OSError."""
         host, _, port = bootstrap.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), ANSWER_TIMEOUT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -35,7 +35,7 @@ class Wire:
         self._owed: list[tuple[int, int, bytes]] = []
 
     def close(self) -> None:
-        """Ends the connection; what is owed is lost."""
+        """Close the connection; pending responses are lost."""
         self._socket.close()
 
     def send(self, request: Any, version: int) -> None:
@@ -47,7 +47,7 @@ class Wire:
         self.send_bytes(frame)
 
     def send_bytes(self, data: bytes) -> None:
-        """Sends bytes as they are. Raises Closed."""
+        """Send raw bytes. Raises Closed."""
         try:
             self._socket.sendall(data)
         except OSError as problem:

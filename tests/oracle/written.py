@@ -1,4 +1,4 @@
-"""What a session's group has in `__consumer_offsets`: what a broker says is one thing, what it keeps another."""
+"""The records of a session's group in `__consumer_offsets`, in addition to the broker's responses."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""ACLs made, found and taken away; what is wrong with one; and who may not."""
+"""ACLs: create, find and delete; invalid ones; missing permissions."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def describe(play: Play, **fields: Any) -> DescribeAclsRequest:
 
 
 def chosen(play: Play, **fields: Any) -> DeleteAclsFilter:
-    """The same of what is to be deleted."""
+    """Build the equivalent filter for a deletion."""
     return DeleteAclsFilter(**{**_FILTER, "principal_filter": principal(play, CLIENT), **fields})
 
 

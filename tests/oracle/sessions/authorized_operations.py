@@ -1,4 +1,4 @@
-"""What clients are told they may do, where they ask (KIP-430)."""
+"""Authorized operations in responses, on request (KIP-430)."""
 
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.describe_cluster import DescribeClusterRequest

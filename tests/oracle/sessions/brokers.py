@@ -1,7 +1,6 @@
-"""Three brokers: who coordinates and leads what is told by each, and the others refuse.
+"""Three brokers: each names the same coordinators and leaders, and the other brokers reject requests for them.
 
-What is asked about is put where the session wants it, by reassignment: the coordinator at broker 2, partition 0 of
-the topic at broker 1.
+Reassignments place the coordinator at broker 2 and partition 0 of the topic at broker 1.
 """
 
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas, where nobody has any: filters, and what is wrong with some."""
+"""DescribeClientQuotas without any quotas: filters, and invalid filters."""
 
 from protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from tests.oracle.play import Play

@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch: who may commit, what is kept, every form of asking for it."""
+"""OffsetCommit and OffsetFetch: valid committers, stored fields, and every form of fetch."""
 
 from typing import Any
 

@@ -212,7 +212,7 @@ def configs_that_cannot_be_replaced(play: Play, version: int) -> None:
 
 
 def look(play: Play, topic: Topic) -> None:
-    """Tells what two configs are now, after the broker has seen the last change of a third."""
+    """Record two configs after the broker has the latest change of a third."""
     mark = alter(("file.delete.delay.ms", SET, "12345"), name=topic.name)
     seen = describe((TOPIC, topic.name, ["file.delete.delay.ms"]))
     with play.quietly():

@@ -1,4 +1,4 @@
-"""What an operator sees of consumer groups and sets for them, and what a restart leaves of them."""
+"""Descriptions and configs of consumer groups for operators, and their state after a restart."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,7 @@
-"""Which partitions the assignors give to whom, as members come and go.
+"""The assignments of the server-side assignors as members join and leave.
 
-Kafka takes the order of topics from a hash of their ids, which are random: `in_order` makes topics whose ids come
-in the order of their names, so that the same assignment comes out.
+Kafka orders topics by a hash of their random ids. `in_order` creates topics whose ids sort like their names, so
+that assignments are reproducible.
 """
 
 import itertools
@@ -27,7 +27,7 @@ def bucket(topic: Topic) -> int:
 
 
 def in_order(play: Play, sizes: Mapping[str, int]) -> list[Topic]:
-    """Topics with so many partitions, whose ids a hash map of Java iterates in this order."""
+    """Create topics of these sizes that a Java hash map iterates in this order."""
     return [
         _topic_in(
             play, short, partitions, range(place * BUCKETS // len(sizes), (place + 1) * BUCKETS // len(sizes))
@@ -43,7 +43,7 @@ def _topic_in(play: Play, short: str, partitions: int, buckets: range) -> Topic:
 
 
 def tell_targets(play: Play, note: str) -> None:
-    """Tells in short what each member is to have, and the epochs."""
+    """Record in short form the target of each member and the epochs."""
     group = group_of(play)
     targets: dict[str, Plain] = {
         each.member_id: {
@@ -59,7 +59,7 @@ def tell_targets(play: Play, note: str) -> None:
 
 
 def come(play: Play, members: Iterable[Consumer]) -> list[Consumer]:
-    """Members join one after the other, each when those before have settled; every target is told."""
+    """Let members join one after the other, each after the previous ones are stable; record every target."""
     here: list[Consumer] = []
     for each in members:
         with play.quietly():
@@ -71,7 +71,7 @@ def come(play: Play, members: Iterable[Consumer]) -> list[Consumer]:
 
 
 def go(play: Play, here: list[Consumer], *leaving: Consumer) -> None:
-    """Members leave one after the other; every target is told."""
+    """Let members leave one after the other; record every target."""
     for each in leaving:
         with play.quietly():
             each.leave()

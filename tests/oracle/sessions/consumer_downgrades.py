@@ -91,7 +91,7 @@ def a_rolling_upgrade_of_static_members_and_back(play: Play) -> None:
 
 @session(setup=DOWNGRADING)
 def a_downgrade_that_would_be_too_large(play: Play) -> None:
-    orders = known_topic(play, partitions=1)  # of more, who has which depends on ids, which are random
+    orders = known_topic(play, partitions=1)  # with more partitions the assignment depends on random ids
     a, k = mixed(play, orders)
     others = [ClassicConsumer(play, name, topics=[orders]) for name in "lm"]
     with play.quietly():

@@ -1,5 +1,6 @@
-"""What each request is answered in each state of a group of consumers, by the epoch that it names: strangers first,
-whom it does not change, then members.
+"""The response to each request in each state of a consumer group, by the epoch in the request.
+
+Strangers send their requests first, because they do not change the group; members follow.
 """
 
 from collections.abc import Callable

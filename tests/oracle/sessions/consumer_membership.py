@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: who is in a group, and every heartbeat that is refused."""
+"""ConsumerGroupHeartbeat: membership, and every rejected heartbeat."""
 
 from typing import Any
 

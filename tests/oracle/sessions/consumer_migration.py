@@ -1,4 +1,4 @@
-"""Groups that pass from one protocol to the other, with members or without, and those that may not."""
+"""Conversions between the protocols, with and without members, and rejected conversions."""
 
 from collections.abc import Callable
 
@@ -38,7 +38,7 @@ def the_topic(member: ClassicConsumer) -> Topic:
 
 
 def both_ways(play: Play, note: str) -> None:
-    """Tells what the group is to each of the two requests."""
+    """Record the group in the responses to both describe requests."""
     look(play, note)
     play.describe(version=6, note=note)
 

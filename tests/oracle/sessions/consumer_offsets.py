@@ -1,4 +1,4 @@
-"""Offsets of consumer groups: who may commit and fetch with which epoch, what is deleted, what expires."""
+"""Offsets of consumer groups: valid epochs for commit and fetch, deletion and expiration."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How partitions pass from one consumer to another: who gives up what when, and what is answered meanwhile."""
+"""Reconciliation: the order of revocations and assignments between consumers, and the responses meanwhile."""
 
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tests.oracle.consumer import (

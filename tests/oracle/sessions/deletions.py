@@ -23,7 +23,7 @@ def subscription(*topics: Topic) -> list[JoinGroupRequestProtocol]:
 
 
 def subscribed(play: Play, *topics: Topic, version: int = 9) -> Member:
-    """The only member of a group; it says what it reads, as consumers do. In: its version of JoinGroup."""
+    """Return the only member of a group, with a consumer subscription. `version` is its JoinGroup version."""
     a = Member(play, "a", versions={"join": version})
     offered = subscription(*topics)
     with play.quietly():

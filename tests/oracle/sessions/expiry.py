@@ -1,4 +1,4 @@
-"""Offsets that are kept for a time only: when they go, what keeps them, and what of the group goes with them."""
+"""Offset retention: when offsets expire, what retains them, and when the group is removed with them."""
 
 from tests.oracle.member import Member, commit_request
 from tests.oracle.offsets import fetch_request, name_of
@@ -8,9 +8,8 @@ from tests.oracle.sessions.deletions import subscribed, subscription
 
 SHORT_MS = 300
 AT_ONCE = 3
-"""The last version of JoinGroup that needs no second one: Kafka may remove a group in between, when it looks
-for what has expired.
-"""
+"""The last version of JoinGroup without a second request: Kafka may remove a group between two requests when it
+checks for expired offsets."""
 
 
 def commit(
@@ -33,7 +32,7 @@ def until_gone(play: Play, topic: Topic) -> None:
 
 
 def look(play: Play) -> None:
-    """Tells what is left."""
+    """Record the remaining offsets and the state of the group."""
     play.ask(fetch_request(play.group, 9), 9, note="what is left")
     play.describe(version=6, note="what is left")
 

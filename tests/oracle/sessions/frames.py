@@ -1,4 +1,4 @@
-"""Frames and headers: what is answered, what ends the connection; ApiVersions."""
+"""Frames and headers: responses, closed connections, and ApiVersions."""
 
 import struct
 from typing import Any
@@ -11,7 +11,7 @@ from tests.oracle.wire import Closed, NoAnswer
 HEARTBEAT, DESCRIBE_GROUPS, API_VERSIONS = 12, 15, 18
 NO_TAGS = b"\0"
 SILENCE_S = 1.5
-"""A broker that has said nothing for so long waits for more."""
+"""A broker that is silent for this time waits for more data."""
 
 
 def header(key: int, version: int, client_id: bytes | None = b"raw", tags: bytes = b"") -> bytes:
@@ -26,9 +26,9 @@ def framed(content: bytes) -> bytes:
 
 
 def shoot(play: Play, note: str, data: bytes, shown: int | None = None) -> None:
-    """Sends bytes on a connection of their own and tells what comes: a frame, the end, or nothing.
+    """Send bytes on a new connection and record the result: a frame, the end, or nothing.
 
-    In: how many bytes of the answer to tell, if not all.
+    `shown` limits the recorded bytes of the response.
     """
     wire = play.raw_wire()
     try:
@@ -152,7 +152,7 @@ def a_version_of_api_versions_that_is_not_there(play: Play, version: int) -> Non
 
 
 def api_versions(play: Play, version: int, note: str, **fields: Any) -> Any:
-    """Asks what is served and tells the error only: what is served is not the same."""
+    """Send ApiVersions and record only the error, since the versions of two brokers differ."""
     play.require(API_VERSIONS, version)
     wire = play.wire()
     request = ApiVersionsRequest(**{"client_software_name": "a", "client_software_version": "1", **fields})

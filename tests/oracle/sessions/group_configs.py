@@ -61,7 +61,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "errors.deadletterqueue.topic.name": ("__x", "a b", "", "letters"),
     "errors.deadletterqueue.copy.record.enable": ("True", "1", "true"),
 }
-"""By name: what it is set to, one after the other; it keeps the last."""
+"""Values to set one after the other, by config; the last one stays."""
 
 
 @session(setup=CONSUMERS, config=VALUES)

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what lies on the disk, and how much of it."""
+"""DescribeLogDirs: logs and their sizes."""
 
 from protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from tests.oracle.batches import batch, produce_request

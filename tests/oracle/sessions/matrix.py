@@ -1,5 +1,7 @@
-"""What each request is answered in each state of a group: by strangers first, whom it does not change, then by
-members. The cells of the table in docs/state-machine.md."""
+"""The response to each request in each state of a group: the cells of the table in docs/state-machine.md.
+
+Strangers send their requests first, because they do not change the group; members follow.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +16,7 @@ from tests.oracle.session import session
 
 
 class Scene:
-    """A group in some state: its members, and somebody who was promised a member id."""
+    """A group in some state: its members and a pending member id."""
 
     def __init__(self, play: Play, state: str) -> None:
         self.play = play
@@ -27,7 +29,7 @@ class Scene:
         play.describe()
 
     def strangers(self) -> list[tuple[str, dict[str, Any]]]:
-        """Callers that are refused, by what is wrong with them."""
+        """Return rejected callers by the reason of the rejection."""
         known = self.follower.member_id or "nobody"
         return [
             ("an unknown member", {"member_id": "nobody"}),

@@ -1,4 +1,4 @@
-"""Produce: what is taken, what is refused and how; idempotent producers."""
+"""Produce: accepted and rejected batches, and idempotent producers."""
 
 import struct
 import time
@@ -124,8 +124,9 @@ def producer(play: Play, version: int = 4) -> int:
 
 
 def numbered(producer_id: int, sequence: int, count: int = 1, epoch: int = 0) -> bytes:
-    """A batch of an idempotent producer; records differ by their sequence. It is of today: a broker forgets
-    producers whose last batch is a day old.
+    """Build a batch of an idempotent producer; the records differ by sequence.
+
+    The timestamp is today, because a broker forgets producers whose last batch is a day old.
     """
     return batch(
         count,

@@ -1,4 +1,4 @@
-"""Rebalances: who starts one, who leads, which protocol wins, and what comes between."""
+"""Rebalances: triggers, the leader, the selected protocol, and requests during a rebalance."""
 
 from tests.oracle.member import Member, gather, share_out, stable
 from tests.oracle.play import Play

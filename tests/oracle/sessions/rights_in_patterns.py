@@ -112,7 +112,7 @@ def a_consumer_that_loses_its_group(play: Play, version: int) -> None:
 
 @session(setup=SECURED)
 def a_group_of_topics_that_are_hidden(play: Play) -> None:
-    """It is not described to who may not see its topics."""
+    """A client without permission on a topic does not get the group's description."""
     enter(play, CLIENT)
     orders = play.topic("orders", 1)
     grant(play, CLIENT, "ALL GROUP g")

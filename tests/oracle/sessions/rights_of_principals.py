@@ -42,7 +42,7 @@ READ_ONLY_APIS: Final[Mapping[str, Guarded]] = {
     for name, each in (rights_to_records.TABLE | rights_to_administer.TABLE).items()
     if not name.startswith(_LEFT_OUT) and not name.endswith(_OF_THE_BROKER)
 }
-"""The requests about topics of the other sessions about rights that leave topics as they are."""
+"""Topic requests of the other authorization sessions that do not change topics."""
 
 
 @session(setup=SECURED, principal=PRINCIPALS)
@@ -86,7 +86,7 @@ def topics_deleted_by_name(play: Play, principal: str, version: int) -> None:
 
 @session(setup=SECURED, principal=PRINCIPALS)
 def topics_deleted_by_id(play: Play, principal: str) -> None:
-    """By id, by name and by id, by both in one, and by an id that is given twice."""
+    """Delete by id, by name and id, by both in one entry, and by a repeated id."""
     enter(play, CLIENT)
     orders, payments, both, twice = (
         play.topic(short, 1) for short in ("orders", "payments", "both", "twice")
@@ -107,7 +107,7 @@ def topics_deleted_by_id(play: Play, principal: str) -> None:
 
 
 def _tell_what_is_left(play: Play, *names: str) -> None:
-    """Waits until the broker knows what the controller did: a topic made afterwards is known to it."""
+    """Wait until the broker has applied the controller's changes, by a topic created afterwards."""
     play.topic("marker", 1)
     topics = [MetadataRequestTopic(name=name) for name in names]
     play.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 9, "admin", "what is left")

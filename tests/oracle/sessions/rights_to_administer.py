@@ -67,7 +67,7 @@ def _enlarge(stage: Stage) -> Any:
 
 
 Settings = list[tuple[int, str, str, str]]
-"""Kind and name of what has configs, a config that it has and another value."""
+"""Type and name of a resource with configs, one of its configs and another value."""
 
 
 def _of_clients(stage: Stage) -> Settings:

@@ -1,4 +1,4 @@
-"""What clients may do with transactional ids, and what they may see of others' transactions."""
+"""Permissions on transactional ids, and on descriptions of other clients' transactions."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ from tests.oracle.secured import enter
 from tests.oracle.session import session
 
 _PRODUCER: dict[str, Any] = {"producer_id": 4_000_000, "producer_epoch": 0}
-"""Whom nobody knows."""
+"""An unknown producer."""
 _ADDED_ONE_BY_ONE = 3
 """The newest version of AddPartitionsToTxn that clients send."""
 

@@ -1,4 +1,4 @@
-"""Who a client is, in frames: every state and wrong move, tokens, and what ends a connection."""
+"""SASL authentication in frames: every state and invalid step, tokens, and closed connections."""
 
 from typing import Any
 

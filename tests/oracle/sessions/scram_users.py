@@ -1,4 +1,4 @@
-"""Users by SCRAM: who may make and see them, and what is wrong with one."""
+"""SCRAM users: permissions to alter and describe them, and invalid alterations."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ LISTED = 1
 def alter(
     *upsertions: ScramCredentialUpsertion, gone: tuple[tuple[str, int], ...] = ()
 ) -> AlterUserScramCredentialsRequest:
-    """In: who is made or changed; who goes, with the mechanism."""
+    """Build a request. `upsertions` are created or changed users, `gone` deleted (name, mechanism) pairs."""
     deletions = [ScramCredentialDeletion(name=name, mechanism=mechanism) for name, mechanism in gone]
     return AlterUserScramCredentialsRequest(deletions=deletions, upsertions=list(upsertions))
 
@@ -101,14 +101,14 @@ def users_that_are_asked_for(play: Play) -> None:
 
 @session(setup=SECURED)
 def all_users_for_who_may_not_see_them(play: Play) -> None:
-    """Asked for by an empty list; where there is none Kafka does not answer."""
+    """An empty list requests all users; Kafka does not respond to null."""
     enter(play, CLIENT)
     play.ask(DescribeUserScramCredentialsRequest(users=[]), 0, CLIENT)
 
 
 @session(setup=SECURED)
 def a_user_that_goes(play: Play) -> None:
-    """Who is in stays in; who comes again is refused."""
+    """An existing connection survives the deletion; a new login fails."""
     enter(play, CLIENT)
     name = play.name(CLIENT)
     play.ask(describe(name), 0, CLIENT, "while there")

@@ -10,7 +10,7 @@ JOIN_VERSIONS = (5, 6, 7, 8, 9)
 
 
 def static(play: Play, name: str, version: int = 9, **fields: object) -> Member:
-    """A member whose instance is `i` and its name."""
+    """Create a member with the instance id `i` + name."""
     return Member(play, name, instance=f"i{name}", versions={"join": version}, **fields)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""What time brings about: sessions, rebalances and promises that end, and what keeps a member alive."""
+"""Timeouts: sessions, rebalances and pending member ids that expire, and requests that keep a member alive."""
 
 from tests.oracle.member import Member, gather, share_out, stable
 from tests.oracle.play import Play

@@ -47,7 +47,7 @@ def topic(
 
 
 def create(play: Play, version: int, note: str, *topics: CreatableTopic, validate_only: bool = False) -> None:
-    """Asks for topics and waits until those that came about are known."""
+    """Create topics and wait until the broker knows the created ones."""
     request = CreateTopicsRequest(topics=list(topics), timeout_ms=TIMEOUT_MS, validate_only=validate_only)
     answer = play.ask(request, version, note=note)
     if validate_only or answer is None:

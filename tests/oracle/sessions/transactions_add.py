@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn: what a transaction is going to write to."""
+"""AddPartitionsToTxn and AddOffsetsToTxn: the partitions and groups of a transaction."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""EndTxn of clients whose epoch rises with each end (v5), in every state."""
+"""EndTxn v5, with an epoch bump at each end, in every state."""
 
 from protocol.apis import ApiKey
 from tests.oracle.batches import fetch_request
@@ -11,7 +11,7 @@ NOBODY = 999_999_999_999
 
 
 def new(play: Play) -> Producer:
-    """A producer whose epoch rises; where the broker has none of them, the session is not played."""
+    """Create a producer with epoch bumps; skip the session if the broker has no EndTxn v5."""
     play.require(ApiKey.END_TXN, 5)
     return transactional(play, versions=NEW)
 

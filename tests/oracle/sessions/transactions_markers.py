@@ -1,4 +1,4 @@
-"""WriteTxnMarkers by a client: what a partition takes as the end of a transaction."""
+"""WriteTxnMarkers by a client: the markers that a partition accepts."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ HIGH = 1000
 
 
 def of(producer: Producer, epoch: int = 0, **fields: Any) -> Fields:
-    """The fields of a marker of a producer. In: how much higher its epoch is."""
+    """Return the fields of a producer's marker. `epoch` is added to the producer's epoch."""
     return {"producer_id": producer.id, "producer_epoch": producer.epoch + epoch} | fields
 
 

@@ -16,7 +16,7 @@ NOBODY = 999_999_999_999
 
 
 def look(play: Play, note: str, *topics: Topic | str, version: int = 9, group: str = "") -> None:
-    """Tells the group's offsets, as they are and only stable ones, those asked for and all."""
+    """Record the group's offsets: unstable and stable, requested topics and all."""
     for require_stable, what in ((False, "any"), (True, "stable")):
         for partitions, which in (({topic: [0, 1] for topic in topics}, ""), (None, ", all")):
             request = fetch_request(group or play.group, version, partitions, require_stable)
@@ -24,7 +24,7 @@ def look(play: Play, note: str, *topics: Topic | str, version: int = 9, group: s
 
 
 def begun(play: Play, versions: str = "old", short: str = "t") -> Producer:
-    """A producer whose transaction has the group of the session; not told."""
+    """Create a producer with an open transaction that includes the session's group, without recording."""
     mine = transactional(play, short, versions=BOTH[versions])
     with play.quietly():
         mine.add_offsets()

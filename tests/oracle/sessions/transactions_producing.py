@@ -1,4 +1,4 @@
-"""Produce of transactional batches: what is verified, added, numbered, refused."""
+"""Produce of transactional batches: verification, implicit addition, sequences and rejections."""
 
 from protocol.apis import ApiKey
 from protocol.messages.produce import ProduceRequest

@@ -19,7 +19,7 @@ def read(play: Play, topic: Topic, note: str, version: int = 11, offset: int = 0
 
 
 def plain(play: Play, topic: Topic, count: int = 1) -> None:
-    """Records of nobody; not told."""
+    """Produce records without a producer id, without recording."""
     with play.quietly():
         play.ask(produce_request((topic, 0, batch(count))), 11, "p")
 

@@ -1,4 +1,4 @@
-"""Transactions that take too long, and transactional ids that nobody uses."""
+"""Transaction timeouts, and the expiration of unused transactional ids."""
 
 from tests.oracle.batches import fetch_request
 from tests.oracle.offsets import fetch_request as offsets_request
@@ -24,7 +24,7 @@ CALLS = (
 
 
 def timed_out(play: Play, versions: str) -> Producer:
-    """A producer whose transaction, with records and offsets, was aborted by its coordinator; not told."""
+    """Return a producer whose transaction (records and offsets) timed out; the steps are not recorded."""
     orders = play.topic()
     mine = transactional(play, versions=BOTH[versions], timeout_ms=SHORT_MS)
     filled(mine, (orders, 0))
