@@ -3,12 +3,14 @@
 A response becomes plain data with the fields of its version. Error codes become names. Only the following values
 are replaced, because two brokers never share them:
 
-- member ids, or their random part: `#1`, `#2`, … in order of appearance; - ids of topics, producers, fetch
-sessions and the cluster: by the named object, so that an unchanged id differs from a new one; - ports, the data
-directory and the size of its volume, append times of the broker, times of the recording day, epochs of
-coordinators (except those that a session sets); - the suffixes that keep the group and topic names of sessions
-apart; - the wording of `error_message`, but not whether it is present, empty or null. Sessions about
-authorization keep the wording of rejections.
+- member ids, or their random part: `#1`, `#2`, … in order of appearance;
+- ids of topics, producers, fetch sessions and the cluster: by the named object, so that an unchanged id differs
+  from a new one;
+- ports, the data directory and the size of its volume, append times of the broker, times of the recording day,
+  epochs of coordinators (except those that a session sets);
+- the suffixes that keep the group and topic names of sessions apart;
+- the wording of `error_message`, but not whether it is present, empty or null. Sessions about authorization keep
+  the wording of rejections.
 
 Arrays that Kafka fills from a hash map (`UNORDERED`) are sorted.
 """

@@ -2,13 +2,13 @@
 
 A short text names each step:
 
-versions 3                  ApiVersions v3
-handshake 1 PLAIN           SaslHandshake v1
-plain 2 a good one          SaslAuthenticate v2 with the token of this name in `PLAIN_TOKENS`
-bare a good one             the token alone, with its size
-scram 2 SCRAM-SHA-256       the whole SCRAM exchange in SaslAuthenticate v2, by a user of the session
-bytes negative              malformed frames from `FRAMES`
-heartbeat 4, metadata 12    any other request
+    versions 3                  ApiVersions v3
+    handshake 1 PLAIN           SaslHandshake v1
+    plain 2 a good one          SaslAuthenticate v2 with the token of this name in `PLAIN_TOKENS`
+    bare a good one             the token alone, with its size
+    scram 2 SCRAM-SHA-256       the whole SCRAM exchange in SaslAuthenticate v2, by a user of the session
+    bytes negative              malformed frames from `FRAMES`
+    heartbeat 4, metadata 12    any other request
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Sessions and their library.
 
-@session(version=range(5))
-def a_beat_of_nobody(play: Play, version: int) -> None:
-play.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="nobody"), version)
+    @session(version=range(5))
+    def a_beat_of_nobody(play: Play, version: int) -> None:
+        play.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="nobody"), version)
 
 declares five sessions, one for each value of the parameter. A session is one scripted conversation of some
 connections with a broker. It does not know its peer: the broker's responses are recorded, and two such accounts are

@@ -1,9 +1,9 @@
-"""What clients of OAUTHBEARER say, and what Kafka's server answers: python -m tests.security.core.bearer_cases
+"""Messages of OAUTHBEARER clients and the responses of Kafka's server: python -m tests.security.core.bearer_cases
 
-That makes new keys and asks Kafka's own classes anew. It needs Java and Maven, and some seconds. A case is a
-dictionary: `name`; `tokens`, what a client sends one after the other, in base64; of unsecured tokens `options`,
-those of the login module, and `now_ms`; of signed ones `properties`. In the recording `steps` has the answers, and
-its first line the keys of signed tokens.
+The command creates new keys and records the responses of Kafka's own classes again. It needs Java, Maven and
+some seconds. A case is a dictionary: `name`; `tokens`, the client's messages in base64; for unsecured tokens
+`options` of the login module and `now_ms`; for signed ones `properties`. The recording adds the responses as
+`steps`, and its first line holds the keys of signed tokens.
 """
 
 import json
@@ -177,7 +177,7 @@ _NAMED: Final = {
     "sasl.oauthbearer.clock.skew.seconds": "0",
 }
 _PROPERTIES: Final = (("", _ANYBODY), ("aud", _EXPECTED), ("iss", _EXPECTED), ("of", _NAMED))
-"""Each with what is in the names of the claims that are judged by them."""
+"""Name parts with the expected values of the claims that each property checks."""
 _OK: Final = {"sub": "alice", "exp": FAR_S, "iat": 1}
 _SIGNED_CLAIMS: Final[dict[str, dict[str, Any]]] = {
     "good": _OK,

@@ -1,4 +1,4 @@
-"""Sets of ACLs and what is asked of them, and what Kafka's own authorizer decided."""
+"""Sets of ACLs, questions about them, and the decisions of Kafka's own authorizer."""
 
 import json
 import lzma
@@ -54,7 +54,7 @@ SUPER_USERS: Final = ("", "", "", "User:bob;User:admin")
 
 
 class Question(NamedTuple):
-    """What somebody wants to do."""
+    """An authorization request."""
 
     principal: Principal
     host: str
@@ -64,7 +64,7 @@ class Question(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A set of ACLs, and what is asked of it. `writers`: who asks whether there is a topic to write to."""
+    """A set of ACLs and questions about it. `writers` ask whether any topic is writable for them."""
 
     super_users: str
     allow_if_none: bool
@@ -138,8 +138,10 @@ _OTHERS: Final = (SUPER_USER, DEFAULT_ALLOW, DEFAULT_DENY)
 
 
 def write(recorded: Iterable[tuple[Case, dict[str, Any]]], lines_kept: int) -> None:
-    """Writes a recording. In: cases, and the answers as the program in Java prints them; of how many the lines of
-    the audit log are kept."""
+    """Write a recording of cases with the answers that the Java program printed.
+
+    `lines_kept` is the number of cases with lines of the audit log.
+    """
     with lzma.open(RECORDING, "wt", preset=9 | lzma.PRESET_EXTREME, encoding="utf-8") as lines:
         for number, (case, answer) in enumerate(recorded):
             decided = [None if each is None else each[:2] for each in answer["decisions"]]

@@ -1,6 +1,7 @@
-"""JAAS configurations, and what Kafka and Java make of them: python -m tests.security.core.jaas_cases
+"""JAAS configurations and the results of Kafka and Java: python -m tests.security.core.jaas_cases
 
-That asks Kafka's own classes anew. It needs Java and Maven, and some seconds. Review the recording with git diff.
+The command records the results of Kafka's own classes again. It needs Java, Maven and some seconds. Review the
+recording with git diff.
 """
 
 import json
@@ -77,7 +78,7 @@ _FILES: Final = (
 
 
 def questions() -> list[dict[str, str]]:
-    """What is asked, with the form that each text is in."""
+    """Return the questions: each text with its form."""
     wrapped = [f"KafkaServer {{\n{text}\n}};\n" for text in _MODULES]
     return [
         *({"form": "property", "text": text} for text in _MODULES),

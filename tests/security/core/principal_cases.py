@@ -1,7 +1,8 @@
-"""Subjects of certificates and rules for them, and what Java and Kafka make of them:
+"""Certificate subjects and mapping rules, with the results of Java and Kafka:
 python -m tests.security.core.principal_cases
 
-That asks Kafka's own classes anew. It needs Java and Maven, and some seconds. Review the recording with git diff.
+The command records the results of Kafka's own classes again. It needs Java, Maven and some seconds. Review the
+recording with git diff.
 """
 
 import json
@@ -107,7 +108,7 @@ def _names() -> list[bytes]:
 
 
 def questions() -> list[dict[str, Any]]:
-    """What is asked: of rules first, then of names."""
+    """Return the questions: rules first, then names."""
     return [
         *({"rules": rules, "subjects": list(_SUBJECTS)} for rules in _RULES),
         *({"encoded": name.hex()} for name in _names()),
@@ -115,7 +116,7 @@ def questions() -> list[dict[str, Any]]:
 
 
 def recorded() -> list[dict[str, Any]]:
-    """Each question with the answer: `names` or `name`, None where there is none."""
+    """Return each question with its answer: `names` or `name`, None if there is none."""
     return [json.loads(line) for line in RECORDING.read_text(encoding="utf-8").splitlines()]
 
 

@@ -1,7 +1,6 @@
-"""Asks Kafka's own authorizer about random sets of ACLs and keeps what it decides: python -m
-tests.security.core.record
+"""Record the decisions of Kafka's own authorizer about random sets of ACLs: python -m tests.security.core.record
 
-Needs Java and Maven, and some seconds.
+Needs Java, Maven and some seconds.
 """
 
 import json

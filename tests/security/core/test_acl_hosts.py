@@ -1,4 +1,4 @@
-"""Addresses and ranges of them, with what Kafka 4.4's `CidrUtils` says of the same texts."""
+"""Host addresses and ranges, with the results of Kafka 4.4's `CidrUtils` for the same texts."""
 
 import pytest
 

@@ -177,7 +177,7 @@ def test_an_index_that_was_changed_decides_as_a_new_one(
     index = AclIndex(before)
     epoch = index.epoch
     changed = Authorizer(index)
-    answers(changed, asked)  # whoever remembers these would give them again
+    answers(changed, asked)  # a stale cache would return these again
     index.apply_changes(set(after) - set(before), set(before) - set(after))
     assert index.epoch != epoch
     assert answers(changed, asked) == answers(Authorizer(AclIndex(after)), asked)

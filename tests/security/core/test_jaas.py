@@ -1,4 +1,4 @@
-"""JAAS configurations: what Kafka and Java find in them is found here, and no error tells what they say."""
+"""JAAS configurations are parsed as by Kafka and Java, and errors do not reveal their content."""
 
 import contextlib
 from typing import Any
@@ -54,7 +54,7 @@ VALUES = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 def quoted(value: str, quote: str) -> str:
-    """As people quote: what would end the value or its line is escaped."""
+    """Quote a value and escape quotes and line ends."""
     escapes = {"\\": "\\\\", quote: f"\\{quote}", "\n": "\\n", "\r": "\\r"}
     return quote + "".join(escapes.get(character, character) for character in value) + quote
 

@@ -1,4 +1,4 @@
-"""PLAIN: the order of errors and their texts as Kafka has them, and nothing that tells who is there."""
+"""PLAIN: Kafka's order and texts of errors, without revealing existing users."""
 
 import sys
 from types import FrameType
@@ -59,7 +59,10 @@ def test_the_log_says_more_than_the_client_but_no_password() -> None:
 
 
 def done_for(token: bytes) -> list[str]:
-    """What judging a token calls, in order, functions of C too: what it takes, but for the clock's moods."""
+    """Return the calls of a token check in order, including C functions.
+
+    a measure of its time without clock noise.
+    """
     server = PlainServer(PASSWORDS)
     called: list[str] = []
 

@@ -63,7 +63,7 @@ def test_the_name_is_kafkas(answer: dict[str, Any]) -> None:
         # Rules that can never make a name are refused at once.
         assert told is None or not any(told)
     else:
-        # A principal without a name is none here.
+        # groupd treats a principal without a name as None.
         assert found == [name or None for name in told]
 
 

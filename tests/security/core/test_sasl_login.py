@@ -45,7 +45,7 @@ def test_plain_is_one_token() -> None:
 
 
 def talk(mechanism: ScramMechanism, user: str, password: str) -> SaslStep:
-    """A client against our server, which knows that user by `password`: what the server says last."""
+    """Run a client against our server, with `password` as the user's password; return the server's last step."""
     credential = create_credential(mechanism, salted_password(mechanism, "right", SALT, ROUNDS), SALT, ROUNDS)
     server = ScramServer(mechanism, {user: credential}.get, "server-nonce")
     client = scram_exchange(mechanism, user, password, "client-nonce")

@@ -1,4 +1,4 @@
-"""The document of security.json: what it holds comes back, and what makes no sense is named."""
+"""The document of security.json: valid content round-trips, and errors name invalid content."""
 
 import json
 import re

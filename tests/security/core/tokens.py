@@ -1,4 +1,4 @@
-"""Tokens of OAUTHBEARER, made as an identity provider makes them, and as nobody should."""
+"""OAUTHBEARER tokens, as an identity provider creates them and malformed ones."""
 
 import hmac
 import json
@@ -12,7 +12,7 @@ RSA: Final = RSAKey.generate_key(2048, {"kid": "rsa", "use": "sig"})
 EC: Final = ECKey.generate_key("P-256", {"kid": "ec"})
 ED: Final = OKPKey.generate_key("Ed25519", {"kid": "ed"})
 OTHER_RSA: Final = RSAKey.generate_key(2048, {"kid": "rsa"})
-"""That of somebody else, who says that it is the same."""
+"""A foreign key with the same key id."""
 
 
 def jwks(*keys: Key) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def encoded(data: bytes | str) -> str:
 
 
 def signed(key: Key, claims: dict[str, Any] | str, alg: str = "RS256", **header: Any) -> str:
-    """A token. In: what else its header says; `kid=None` leaves that of the key out."""
+    """Return a signed token; `header` adds header fields, and `kid=None` omits the key id."""
     says = {"alg": alg, "kid": key.kid, **header}
     text = json.dumps({name: value for name, value in says.items() if value is not None})
     content = f"{encoded(text)}.{encoded(claims if isinstance(claims, str) else json.dumps(claims))}"
@@ -35,19 +35,19 @@ def signed(key: Key, claims: dict[str, Any] | str, alg: str = "RS256", **header:
 
 
 def signed_with_secret(secret: bytes, kid: str, claims: dict[str, Any]) -> str:
-    """A token by HMAC, of which who can verify it can make more. In: whatever serves for a secret."""
+    """Return a token signed by HMAC, with any bytes as secret: its verifier could forge tokens."""
     header = json.dumps({"alg": "HS256", "kid": kid})
     content = f"{encoded(header)}.{encoded(json.dumps(claims))}"
     return f"{content}.{encoded(hmac.digest(secret, content.encode(), 'sha256'))}"
 
 
 def unsecured(claims: dict[str, Any] | str, header: str = '{"alg":"none"}', signature: str = "") -> str:
-    """A token that nobody has signed."""
+    """Return an unsigned token."""
     text = claims if isinstance(claims, str) else json.dumps(claims)
     return f"{encoded(header)}.{encoded(text)}.{signature}"
 
 
 def client_first(token: str, authorization_id: str = "", extensions: str = "") -> bytes:
-    """What a client says first. In: extensions as they are on the wire."""
+    """Return the client's first message; `extensions` are in wire form."""
     authorization = f"a={authorization_id}" if authorization_id else ""
     return f"n,{authorization},\x01auth=Bearer {token}\x01{extensions}\x01".encode()

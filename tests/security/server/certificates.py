@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and what it signs, written in the forms that people have them in."""
+"""Certificates for tests: an authority and the certificates that it signs, in the usual file forms."""
 
 import datetime
 import ipaddress
@@ -49,8 +49,10 @@ class Identity:
         *,
         is_authority: bool = False,
     ) -> Self:
-        """A key, a new one unless it is given, with a certificate that this one has signed. In: also addresses and
-        names of hosts, and for how long it is good; below 0 it was."""
+        """Sign a certificate for `key` or a new key.
+
+        The certificate may name addresses and host names. A negative validity means that it has expired.
+        """
         return self._signed(name, self, hosts, days, key, is_authority=is_authority)
 
     @classmethod
@@ -165,8 +167,10 @@ def with_key(context: ssl.SSLContext, identity: Identity) -> None:
 
 
 def listener(key_store: Path, trust_store: Path | None = None, **more: str) -> dict[str, str]:
-    """The properties of a server with one listener, SSL, with stores in PEM. In: more properties of TLS by their
-    last words (`client_auth`)."""
+    """Return the properties of a server with one SSL listener and PEM stores.
+
+    `more` are further TLS properties by the end of their names (`client_auth`).
+    """
     properties = {
         "listeners": "SSL://127.0.0.1:0",
         "ssl.keystore.type": "PEM",

@@ -70,7 +70,7 @@ class Provider:
 
 
 def secured(url: str, **more: str) -> dict[str, str]:
-    """The properties of a listener whose tokens are signed. In: others, with `_` for the points of their names."""
+    """Return the properties of a listener with signed tokens; `more` are properties with `_` for `.`."""
     return {**_SECURED, ENDPOINT: url, **{name.replace("_", "."): value for name, value in more.items()}}
 
 

@@ -1,6 +1,6 @@
 """kafka-python produces a record and reads one: python kafka_python_client.py '{"bootstrap_servers": …}'
 
-A process of its own: what the library imports warns, and warnings fail tests.
+It runs in its own process, because imports of the library emit warnings and warnings fail tests.
 """
 
 import json

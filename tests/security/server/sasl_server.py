@@ -81,7 +81,7 @@ async def show(client: Client, token: bytes, version: int = 2) -> SaslAuthentica
 async def log_in(
     client: Client, user: str = "alice", password: str = PASSWORD, mechanism: str = "PLAIN", version: int = 2
 ) -> SaslAuthenticateResponse:
-    """Authenticates as far as it is let; the last answer."""
+    """Authenticate as far as the server allows and return the last response."""
     assert (await choose(client, mechanism)).error_code == ErrorCode.NONE
     if mechanism == "PLAIN":
         return await show(client, plain_token(user, password), version)
@@ -97,7 +97,7 @@ async def log_in(
 
 
 def metric(server: Server, name: str, **labels: str) -> float:
-    """A value of /metrics; 0 where there is none."""
+    """Return a value of /metrics, 0 if it is absent."""
     return sum(
         sample.value
         for family in ServerMetricsCollector(read_metrics(server)).collect()

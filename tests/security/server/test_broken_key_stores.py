@@ -24,7 +24,7 @@ OTHER: Final = AUTHORITY.sign("CN=other")
 
 
 class File(NamedTuple):
-    """A value that is the path of a file; without content there is none, without a name it is the directory."""
+    """A property whose value is a file path. No content means a missing file, no name the directory itself."""
 
     name: str
     content: str | bytes | None = None
@@ -52,7 +52,7 @@ def pem_block(label: str) -> str:
 
 
 def of_strange_curve() -> str:
-    """The server's certificate, with the name of a curve that nobody uses."""
+    """Return the server's certificate with an unknown curve name."""
     der = SERVER.certificate.public_bytes(Encoding.DER)
     usual = bytes.fromhex("2a8648ce3d030107")
     assert usual in der

@@ -19,7 +19,7 @@ __all__ = ["stores"]
 
 
 def shaken(port: int, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> ssl.SSLSocket:
-    """A client that does only what it is told: it does not answer a close_notify by itself."""
+    """Connect a client that does not answer a close_notify by itself."""
     context = trusting(AUTHORITY)
     context.minimum_version = context.maximum_version = version
     return context.wrap_socket(

@@ -1,4 +1,4 @@
-"""Key stores and truststores: the forms that people have them in, and what is said of each that is broken."""
+"""Key stores and truststores: the supported forms, and the error for each broken store."""
 
 import logging
 import shlex
@@ -126,7 +126,7 @@ def key_stores(tmp_path: Path) -> dict[str, dict[str, str]]:
 )
 def test_every_form_of_a_key_store_is_shown_with_its_chain(tmp_path: Path, form: str) -> None:
     tls = tls_of(tmp_path, key_stores(tmp_path)[form])
-    # The client knows the one above the one that signed.
+    # The client trusts the root above the issuer.
     assert shake(tls.context, trusting(AUTHORITY)).version() == "TLSv1.3"
 
 
@@ -200,7 +200,7 @@ def keytool(*arguments: str) -> None:
 
 
 def made_by_keytool(path: Path, algorithm: str, *how: str, name: str = "server") -> dict[str, str]:
-    """A key store with one key more. In: what else keytool is told."""
+    """Add a key to a key store with keytool; `how` are further options of keytool."""
     if path.exists():
         _add_key(path, algorithm, how, name)
     else:
@@ -224,7 +224,7 @@ def _store_with_one_key(algorithm: str, how: tuple[str, ...], name: str) -> byte
 
 
 def believing() -> ssl.SSLContext:
-    """What a client who takes any certificate shakes hands with."""
+    """Return the TLS context of a client that accepts any certificate."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     return client
@@ -299,7 +299,7 @@ def test_of_several_keys_the_first_is_shown(tmp_path: Path) -> None:
     assert [each.subject.rfc4514_string() for each in shown] == ["CN=zebra"]
 
 
-# What is told besides
+# --- further TLS properties
 
 
 def test_what_has_expired_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -311,7 +311,7 @@ def test_what_has_expired_is_a_warning(tmp_path: Path, caplog: pytest.LogCapture
 
 
 def weak() -> Identity:
-    """Who has a key that OpenSSL does not take as it is set up by itself."""
+    """An identity with a key that OpenSSL rejects by default."""
     return AUTHORITY.sign("CN=weak", ("localhost",), key=rsa.generate_private_key(65537, 1024))
 
 

@@ -1,4 +1,4 @@
-"""OAUTHBEARER over a real socket: who is let in by a token, who is not, and what each is told."""
+"""OAUTHBEARER over a real socket: accepted and rejected tokens and their responses."""
 
 import json
 import logging

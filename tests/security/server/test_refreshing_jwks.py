@@ -60,7 +60,7 @@ def short_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys are asked for as often as one is missing."""
+    """Fetch keys whenever one is missing, without a minimum interval."""
     monkeypatch.setattr(refreshing_jwks, "MIN_INTERVAL_NS", 0)
 
 
@@ -204,7 +204,7 @@ async def show_new_token(client: Client, *more: tuple[Any, int]) -> None:
 
 
 async def until_waiting(provider: Provider, client: Client, *more: tuple[Any, int]) -> None:
-    """The same; the provider is asked, and does not answer yet."""
+    """The same, but wait until the provider has a pending request."""
     provider.is_open.clear()
     provider.document = json.dumps(jwks(EC)).encode()
     asked = provider.asked

@@ -296,7 +296,9 @@ async def test_a_client_that_does_not_wait_for_its_refusal_is_forgotten(tmp_path
         async with Client(server) as client:
             await choose(client, "PLAIN")
             client.send(SaslAuthenticateRequest(auth_bytes=plain_token(password="no")), 2)
-            while not metric(server, "groupd_failed_authentications_total"):  # noqa: ASYNC110 - nobody is told
+            while not metric(
+                server, "groupd_failed_authentications_total"
+            ):  # the gate has no event for a failure
                 await asyncio.sleep(0)
             if ends == "closes":
                 client.writer.close()
@@ -328,7 +330,7 @@ async def test_a_client_that_comes_when_the_server_stops_is_not_waited_for(tmp_p
         admitted = asyncio.Event()
 
         def admit_last(connection: OpenConnection) -> str | None:
-            """Nothing has begun of what is to be done with it when the listeners close."""
+            """The listeners close before any handling of the connection begins."""
             server.loop.call_soon(server.listeners.close)
             server.loop.call_soon(admitted.set)
             return admit(connection)

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials and DescribeUserScramCredentials: Kafka's order of errors, and who is let in then."""
+"""AlterUserScramCredentials and DescribeUserScramCredentials: Kafka's order of errors, and later logins."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Stock clients against a daemon whose listener is SSL: with a certificate, without one, with a foreign one."""
+"""Stock clients against a daemon with an SSL listener: with a certificate, without one, with a foreign one."""
 
 import json
 import socket
@@ -25,7 +25,7 @@ TIMEOUT_S = 60
 
 
 class Files:
-    """What clients and the daemon are told."""
+    """Key and trust files for clients and the daemon."""
 
     def __init__(self, directory: Path) -> None:
         self.authority = self._write(directory / "authority.pem", AUTHORITY.certificate_pem)
@@ -131,7 +131,7 @@ async def test_aiokafka(daemon: Daemon) -> None:
 
 
 def told(daemon: Daemon, said: str) -> bool:
-    """Whether the daemon's log has said so; without anything unexpected."""
+    """Return whether the daemon logged a line, and check that it logged nothing unexpected."""
     has_told = daemon.has_told(said)
     assert not any("Unexpected" in line or "Traceback" in line for line in daemon.stderr), daemon.report()
     return has_told

@@ -1,4 +1,4 @@
-"""Listeners with TLS over real sockets: who gets in, as whom, and what becomes of everybody else."""
+"""TLS listeners over real sockets: accepted clients, their principals, and failed handshakes."""
 
 import asyncio
 import contextlib
@@ -62,12 +62,12 @@ def failures(server: Server) -> dict[str, float]:
 async def until(holds: Callable[[], bool]) -> None:
     """Waits for something that other tasks bring about."""
     async with asyncio.timeout(TIMEOUT_S):
-        while not holds():  # noqa: ASYNC110 - of what goes on in a listener nobody is told
+        while not holds():  # a listener has no event for this state
             await asyncio.sleep(0.01)
 
 
 async def failed(server: Server, reason: str, count: int = 1) -> None:
-    """Waits until so many handshakes have failed for a reason, and nobody is connected."""
+    """Wait until `count` handshakes have failed for a reason and no connection is open."""
     await until(lambda: failures(server) == {reason: count} and not server.connections.open)
 
 
@@ -157,7 +157,7 @@ async def test_only_the_versions_and_suites_of_the_properties_are_spoken(
 
 
 async def rejected(server: Server, tls: ssl.SSLContext) -> None:
-    """A client that is told so, or cut off, in the handshake or, with TLS 1.3, just after."""
+    """Expect that the server rejects a client in the handshake or, with TLS 1.3, right after it."""
     with contextlib.suppress(OSError):
         async with Client(server, tls=tls) as client, asyncio.timeout(TIMEOUT_S):
             assert not await client.reader.read(1)

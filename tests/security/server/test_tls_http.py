@@ -21,7 +21,7 @@ TIMEOUT_S = 60
 
 
 class HttpsDaemon(Daemon):
-    """One that is asked by https."""
+    """A daemon with an HTTPS port."""
 
     def is_alive(self) -> bool:
         """Whether it answers so, and not otherwise."""
