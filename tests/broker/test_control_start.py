@@ -1,4 +1,4 @@
-"""How a daemon starts with control asked for: ready at once for whoever comes, or not at all."""
+"""The start of a daemon with control: it is ready for the first request, or the start fails."""
 
 import asyncio
 import json
@@ -80,7 +80,7 @@ async def test_what_happens_is_kept_once(tmp_path: Path) -> None:
 
 
 def is_loaded(process_id: int) -> bool:
-    """Whether a process has what serves HTTP in its memory."""
+    """Return whether a process has loaded the HTTP modules."""
     return "aiohttp" in Path(f"/proc/{process_id}/maps").read_text()
 
 

@@ -18,7 +18,7 @@ from tests.storage.faulty_files import FaultyFiles
 
 
 class StopWhenReady(logging.Handler):
-    """Ends the daemon as soon as its log says that it is ready, and keeps what it says."""
+    """Stops the daemon as soon as it logs that it is ready, and keeps its log."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)

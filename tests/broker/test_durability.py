@@ -1,4 +1,4 @@
-"""The running daemon on a disk that fails, fills up, or forgets at a power cut what was not synced."""
+"""The running daemon on a disk that fails, fills up, or loses unsynced data in a power cut."""
 
 import errno
 import logging
@@ -57,7 +57,7 @@ def groups_of(server: Server) -> tuple[str, str]:
 
 
 class Commits:
-    """One group's commits through whatever happens, and what they promise."""
+    """The commits of one group through all faults, and the acknowledged offsets."""
 
     def __init__(self) -> None:
         self.sent = self.acknowledged = 0
@@ -81,7 +81,7 @@ ERRORS = (errno.ENOSPC, errno.EIO, errno.EROFS)
 
 @pytest.mark.parametrize("flush", ["always", "os"])
 async def test_a_failure_at_every_call_while_serving(flush: str) -> None:
-    """One call on the file system fails, the next ones do not: nothing promised is lost, and service goes on."""
+    """One file-system call fails, the next ones succeed: no acknowledged data is lost, and service continues."""
     await fail_at_every_call(flush, 0)
 
 
@@ -112,7 +112,7 @@ async def fail_at_every_call(flush: str, shift: int) -> None:
             has_failed = files.calls.total() - calls >= nth
             files.faults.clear()
             if await commits.one(client) is not ErrorCode.NONE:
-                await active(server)  # a sync in the background had failed, and was heard of only now
+                await active(server)  # a background sync had failed; the server notices it here
                 assert await commits.one(client) is ErrorCode.NONE
             commits.check(await committed(client))
         await server.close()
@@ -168,7 +168,10 @@ async def test_the_groups_of_other_partitions_are_served_meanwhile(
 async def test_a_journal_that_fails_costs_nothing(
     server: Server, files: FaultyFiles, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The segments are synced in its place: every commit is answered, and outlives the power. It is told once."""
+    """The segments are synced instead.
+
+    every commit is answered and survives a power cut. The failure is logged once.
+    """
     commits = Commits()
     async with Client(server) as client:
         assert await commits.one(client) is ErrorCode.NONE
@@ -209,7 +212,7 @@ async def test_the_journal_of_a_daemon_that_runs_is_not_removed(server: Server, 
 
 
 async def test_a_failed_sync_is_not_made_good_by_a_second_one(server: Server, files: FaultyFiles) -> None:
-    """The kernel forgets the pages of a failed sync: what was acknowledged after it must be written anew."""
+    """The kernel marks the pages of a failed sync clean, so the server must write later acknowledged data again."""
     group, _ = groups_of(server)
     async with Client(server) as client:
         assert code(await client.call(commit(1, group=group), 2)) == ErrorCode.NONE
@@ -263,7 +266,7 @@ async def test_a_start_on_a_disk_that_fails_at_any_call() -> None:
 def torn_copies(files: FaultyFiles, path: str, start: int) -> Iterator[FaultyFiles]:
     """The file system with the end of one file cut off, at every byte from `start`."""
     whole = bytes(files.names[path].data)
-    for directory in (path.rpartition("/")[0], DATA):  # what the file is called was on the disk before
+    for directory in (path.rpartition("/")[0], DATA):  # the file name was on the disk before
         files.fsync_directory(directory)
     for size in range(start, len(whole) + 1):
         for tail in (b"", bytes(len(whole) - size)):  # the size may be on disk before the bytes are
@@ -302,7 +305,7 @@ async def test_a_batch_torn_at_every_byte_by_a_power_cut(
 
 @pytest.mark.parametrize("seed", range(8))
 async def test_power_cuts_at_random_instants(seed: int) -> None:
-    """Crash after crash of the machine, each keeping some of what was not synced: every promise is kept."""
+    """Repeated crashes of the machine, each with a part of the unsynced data: no acknowledged commit is lost."""
     random = Random(seed)
     properties = {**ONE_PARTITION, **SMALL_SEGMENTS}
     files, commits = FaultyFiles(), Commits()

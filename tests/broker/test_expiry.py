@@ -1,4 +1,4 @@
-"""Offsets outlive their retention in a running daemon (KIP-211): what goes, what stays, what is written."""
+"""Offset expiration in a running daemon (KIP-211): expired offsets, retained offsets, and tombstones."""
 
 import logging
 import re
@@ -113,7 +113,7 @@ async def test_a_simple_group_goes_a_week_after_its_last_commit(
         described = await client.call(DescribeGroupsRequest(groups=["g"]), 0)
         assert described.groups[0].group_state == "Dead"
     removed = [int(found[1]) for record in caplog.records if (found := LINE.search(record.getMessage()))]
-    # One line a look: what goes in the same look is counted together.
+    # One log line per check: expirations of the same check are counted together.
     assert sum(removed) == 5
     assert len(removed) <= 5
     async with serving(tmp_path, PROPERTIES, topics=TOPICS) as server, Client(server) as client:

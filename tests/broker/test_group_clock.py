@@ -1,4 +1,4 @@
-"""A server whose groups have a time of their own: theirs is held and moved, everything else goes on."""
+"""A server with group clocks: tests hold and advance them while other clocks run on."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""Every event is one line, whatever clients call themselves; and the lines say what people look for."""
+"""Every event is one log line, with any client names, and contains the words that operators search for."""
 
 import logging
 import types
@@ -37,7 +37,7 @@ EVIL = "g\n[2026] INFO all is well\x1b[2J {group_id}"
 
 
 def sample(hint: Any, *, filled: bool) -> Any:
-    """A value of a type, with hostile texts; what may be absent is there, or not."""
+    """Return a value of a type with hostile texts; optional values are present if `filled`."""
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         options = [option for option in typing.get_args(hint) if option is not types.NoneType]
         return (

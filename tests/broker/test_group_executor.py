@@ -1,4 +1,4 @@
-"""The work of groups is done in a thread, in turns: expressions that take hours keep nobody else waiting."""
+"""A thread does the work of groups in time slices: an expression that takes hours blocks no other group."""
 
 import asyncio
 

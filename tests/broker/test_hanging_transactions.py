@@ -26,7 +26,7 @@ ASKS_NOBODY = 10
 
 
 async def leave_one_open(data: Path) -> Transactor:
-    """A producer with a transaction open, and another one whose coordinator was never told of its own."""
+    """Leave a transaction of one producer open, and another transaction unknown to its coordinator."""
     server = await start(settings(data, UNVERIFIED, topics=TOPICS))
     transactor = Transactor()
     async with Client(server) as client:

@@ -89,7 +89,7 @@ def _allocated_blocks() -> int:
 
 async def test_nothing_is_left_of_many_servers() -> None:
     shared = WorkerThreads()
-    await _live_and_end_all(5 * AT_ONCE, shared)  # what is made once, is made now
+    await _live_and_end_all(5 * AT_ONCE, shared)  # create one-time objects now
     gc.collect()
     threads, files, tasks, servers = _threads(), _open_files(), asyncio.all_tasks(), _servers()
     before = _allocated_blocks()

@@ -154,7 +154,7 @@ async def test_while_one_partition_takes_long_the_others_are_served(tmp_path: Pa
         loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         before = [part for part in server.runtime.partitions if part.number < slow_one.number]
         async with Client(server) as client:
-            # Who comes early finds the cluster and its coordinator, and is told to wait for the groups.
+            # An early client finds the cluster and its coordinator, and gets a retriable error for groups.
             assert (await client.call(ApiVersionsRequest(), 0)).error_code == ErrorCode.NONE
             assert [topic.name for topic in (await client.call(MetadataRequest(topics=None), 1)).topics]
             found = await client.call(FindCoordinatorRequest(key=GROUPS[0]), 0)
@@ -180,7 +180,10 @@ async def test_while_one_partition_takes_long_the_others_are_served(tmp_path: Pa
 
 
 async def test_a_stop_while_a_partition_is_still_being_opened(tmp_path: Path) -> None:
-    """What was not looked at was not found whole: the stop is no clean one, and the next start looks."""
+    """A partition that was not checked does not count as intact.
+
+    the stop is unclean, and the next start checks it.
+    """
     async with serving(tmp_path) as server:
         await commit_everywhere(server)
     with slow(0) as files:

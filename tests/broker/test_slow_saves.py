@@ -1,4 +1,4 @@
-"""Requests that change what is kept beside the logs, on a disk that takes its time: only who asked waits for it."""
+"""Requests that change metadata files on a slow disk: only their own clients wait."""
 
 import asyncio
 import errno
@@ -38,7 +38,7 @@ TIMEOUT_S = 60
 
 
 class GatedFiles(FaultyFiles):
-    """Once `is_slow`, each sync waits until it is let go; those that keep the event loop waiting are counted."""
+    """Once `is_slow`, each sync waits for its release; syncs that block the event loop are counted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ async def test_producers_that_come_meanwhile_share_one_reservation() -> None:
         for client in clients:
             client.send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 1)
         assert await asyncio.to_thread(files.is_syncing.wait, TIMEOUT_S)
-        await clients.pop().__aexit__()  # whoever goes away leaves the others their ids
+        await clients.pop().__aexit__()  # the other clients keep their ids
         files.let_all_go()
         ids = [(await client.receive()).producer_id for client in clients]
         assert len(set(ids)) == len(ids)
@@ -171,7 +171,7 @@ async def test_producers_that_come_meanwhile_share_one_reservation() -> None:
 
 
 async def test_changes_of_one_topic_at_the_same_time_are_both_kept() -> None:
-    """What was asked later builds on what is being saved, and is answered after it."""
+    """A later request builds on the change being saved and is answered after it."""
     files = GatedFiles()
     async with (
         serving("/data", ONE_PARTITION, topics=[("orders", 1)], files=files) as server,

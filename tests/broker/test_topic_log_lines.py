@@ -1,4 +1,4 @@
-"""Who asks for a topic that is not there is told of: once a minute, whatever the names are."""
+"""Requests for unknown topics are logged once a minute, with any topic names."""
 
 import logging
 

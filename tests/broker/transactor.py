@@ -1,8 +1,8 @@
-"""A producer whose transactions write one number everywhere, and what it was promised of them.
+"""A producer whose transactions write one number everywhere, and the promises that it got.
 
-Transaction n writes the record n to each of `PARTITIONS` and commits the offset n for its group. So what a consumer
-of committed records finds is the same list in every partition, its last number is the group's offset, all that was
-acknowledged is in it, and nothing is that was aborted or given up.
+Transaction n writes the record n to each of `PARTITIONS` and commits the offset n for its group. So read_committed
+consumers find the same list in every partition, and its last number is the group's offset. The list holds every
+acknowledged transaction and none that was aborted or given up.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class Promises:
         self.committed: set[int] = set()
         """Acknowledged."""
         self.possible: set[int] = set()
-        """Those, and the ones whose commit was sent."""
+        """The acknowledged transactions and those with a sent commit."""
 
     def check(self, found: "Found") -> None:
         """Raises AssertionError where a promise was broken, or a transaction is there in part."""
@@ -72,7 +72,7 @@ class Promises:
         assert found.offset == max(first, default=NOTHING), (found.offset, first)
 
     def settle(self, found: "Found") -> None:
-        """The same, and from now on what was found is what was promised."""
+        """Check the found state, and use it as the expected state from now on."""
         self.check(found)
         self.committed = set(found.numbers[PARTITIONS[0]])
         self.possible = set(self.committed)
@@ -101,7 +101,7 @@ class Transactor:
         *,
         level: int = 2,
     ) -> None:
-        """In: the level of `transaction.version` that it knows."""
+        """Create a producer that knows this `level` of `transaction.version`."""
         self.transactional_id = transactional_id
         self.group = f"group-{transactional_id}"
         self.promises = Promises()
@@ -127,7 +127,7 @@ class Transactor:
         return self._producer_id >= 0
 
     async def begin(self, client: Client) -> None:
-        """A new epoch: ends what was open."""
+        """Start a new epoch, which aborts an open transaction."""
 
         async def ask() -> ErrorCode:
             find = FindCoordinatorRequest(key=self.transactional_id, key_type=KEY_OF_TRANSACTIONS)
@@ -283,8 +283,11 @@ def worst(codes: Any) -> ErrorCode:
 
 
 async def until_answered(ask: Ask, wait_s: float = TIMEOUT_S) -> None:
-    """Asks again for as long as a client would. Raises AssertionError for what no client asks again for, and when
-    that is too long: CONCURRENT_TRANSACTIONS for ever, or an open transaction that nobody ends."""
+    """Retry for as long as a client would.
+
+    Raises AssertionError for an error that clients do not retry, and after `wait_s`: for endless
+    CONCURRENT_TRANSACTIONS or an open transaction that never ends.
+    """
     now_s = asyncio.get_running_loop().time
     last_s = now_s() + wait_s
     # Not asyncio.timeout: before Python 3.12 a wait within, over in the same moment, swallows its cancellation.
@@ -295,7 +298,7 @@ async def until_answered(ask: Ask, wait_s: float = TIMEOUT_S) -> None:
 
 
 async def committed_values(client: Client, name: str, number: int, wait_s: float = TIMEOUT_S) -> list[str]:
-    """The records that a consumer of committed ones is given, once it may read to the end."""
+    """Return the records of a read_committed consumer, once it can read to the end."""
     data, offset, end = b"", 0, 1
     aborted: set[tuple[int, int]] = set()
 

@@ -1,4 +1,4 @@
-"""A request to the groups' core in a test, its answer, and who asks."""
+"""A request to the group core in a test, its response and its client."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -10,7 +10,7 @@ from protocol.messages.sync_group import SyncGroupResponse
 
 T = TypeVar("T")
 WHO = ("client", "/10.0.0.1")
-"""Client id and host of whoever does not say otherwise."""
+"""The default client id and host."""
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""The config of the core as it is by default, but for some properties."""
+"""The default config of the core with overrides."""
 
 from coordinator.config.properties import Config
 from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig

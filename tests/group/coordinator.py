@@ -1,7 +1,7 @@
-"""A shard with a clock, timers and a log in memory: what a test of the core talks to.
+"""A shard with a clock, timers and an in-memory log, for tests of the core.
 
-After every call the invariants are checked, and that a second shard, fed with the bytes of the records so
-far, holds the same durable state.
+After every call it checks the invariants. It also checks that a second shard that loaded the records so far has the
+same durable state.
 """
 
 from collections.abc import Sequence
@@ -129,7 +129,7 @@ class Coordinator:
         self.take(self.shard.fire_timer(key, self.now))
 
     def advance(self, duration_ms: int) -> None:
-        """Let time pass, and fire what falls due."""
+        """Advance the clock and fire due timers."""
         end_ms = self.now.monotonic_ms + duration_ms
         while self.timers:
             key, deadline_ms = min(self.timers.items(), key=lambda timer: timer[1])
@@ -165,8 +165,7 @@ class Coordinator:
             assert self.shard.snapshot_durable() == self._replica.snapshot_durable()
 
     def _check_reports(self) -> None:
-        """A group that waits, and no other, has the timer with which it says whom for. Those of an unloaded
-        shard are nobody's."""
+        """Check that exactly the waiting groups have a report timer; timers of an unloaded shard do not count."""
         by_id = self.shard._groups.by_id
         groups = {name: group for name, group in by_id.items() if isinstance(group, ClassicGroup)}
         waiting = {
@@ -344,7 +343,7 @@ class Coordinator:
     def unstable(
         self, topics: dict[str, list[int]] | None = None, group: str = GROUP
     ) -> dict[tuple[str, int], bool]:
-        """Of the partitions that a fetch of stable offsets answers, which are told to be unstable."""
+        """Return which partitions have unstable offsets in a fetch of stable offsets."""
         requested = None if topics is None else [
             OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in topics.items()
         ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A log of the groups' core in memory: what an outcome adds to it, and what it says when it is read again."""
+"""An in-memory log of the group core: the entries of an outcome, and their replay."""
 
 from collections.abc import Sequence
 from typing import TypeAlias

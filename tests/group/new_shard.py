@@ -13,5 +13,5 @@ CONSUMER_CONFIG: Final = consumer_group_config()
 def new_shard(
     config: GroupConfig | None = None, topics: TopicsImage = NO_TOPICS, kind: type[GroupShard] = GroupShard
 ) -> GroupShard:
-    """In: the properties of groups, defaults if not given; a mutant, where it is to be one."""
+    """Create a shard, with default properties unless `config` is given; `kind` may be a mutant."""
     return kind(group_config() if config is None else config, topics, CONSUMER_CONFIG)

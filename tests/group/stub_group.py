@@ -1,4 +1,4 @@
-"""A group of another type, as small as one can be: what the coordinator asks of groups that are not classic."""
+"""A minimal group of another type: the interface of non-classic groups."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

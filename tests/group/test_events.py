@@ -1,4 +1,4 @@
-"""The story of a group can be told from its events alone: that is what ledgers and waits are made of."""
+"""The events of a group suffice to reconstruct its history, as ledgers and waits do."""
 
 from coordinator.group.event_details import RebalanceCause
 from coordinator.group.group_event_types import (

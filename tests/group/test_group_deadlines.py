@@ -1,4 +1,4 @@
-"""A session ended on purpose, sessions kept alive, times moved: what people do to the time of a group."""
+"""Clock commands: expire a session, keep sessions alive, and advance time."""
 
 from random import Random
 

@@ -102,7 +102,7 @@ def test_every_type_that_is_served_has_one_store_and_no_number_belongs_to_two() 
 
 
 def test_states_of_earlier_versions_are_read_on() -> None:
-    """A state file names what it holds; under another name it would not be read."""
+    """The content name of a state file must not change: a file with another name is not loaded."""
     assert GroupRecordCodec().contents == "groups, of record types 0 to 8, 16"
 
 

@@ -1,4 +1,4 @@
-"""A group that is not classic, among classic ones: what each request makes of it."""
+"""A non-classic group among classic ones: the effect of each request on it."""
 
 import pytest
 
@@ -95,7 +95,7 @@ def test_it_takes_commits_and_hears_of_them(coordinator: Coordinator, group: Stu
 
 
 def test_one_refused_partition_refuses_the_commit(coordinator: Coordinator, group: StubGroup) -> None:
-    """As Kafka does; a partition whose text is too long is not judged."""
+    """One rejected partition rejects the commit, as in Kafka; a partition with too long metadata is not checked."""
     group.foreign = {("foo", 1)}
     stale = ErrorCode.STALE_MEMBER_EPOCH
     assert commit(coordinator, "", "", "") == [stale, stale, stale]

@@ -1,4 +1,4 @@
-"""The invariants are what simulations rely on: each has to notice when it is broken."""
+"""Each invariant of the core, on which the simulations rely, detects its violation."""
 
 from collections.abc import Callable
 

@@ -147,7 +147,7 @@ class Callers:
             "new": ("", None),
             "new static": ("", "instance-1"),
         }
-        # The follower of P waits with other metadata: for it, "the same" is what it has sent there.
+        # In state P the follower waits with other metadata: "the same" is its pending metadata.
         self.same = CHANGED if state == "P" else RANGE
 
 

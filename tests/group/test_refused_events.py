@@ -1,4 +1,4 @@
-"""What is told of a refused request: who sent it, and what it offered against what there is."""
+"""Events of rejected requests: the client, its values and the group's values."""
 
 import pytest
 

@@ -31,8 +31,11 @@ class ComposeService:
         environment: Mapping[str, str],
         service_name: str = "groupd",
     ) -> None:
-        """In: the directory that the file is for; for each port of the file the one to take; what a process needs
-        (PATH); the name of the service. The data directory is new, as the volume of another project."""
+        """Prepare one service of a compose file.
+
+        Its `directory` is the project directory. `ports` maps the ports of the file to free ports. The process
+        gets the given environment (PATH). The data directory is new, as the volume of another project.
+        """
         described = _described(file)
         self._data = directory / f"data-{described['name']}"
         self._data.mkdir()

@@ -1,4 +1,4 @@
-"""Somebody who reads README.md and does what it says, in a clone in which `make run` has built .venv."""
+"""A reader who follows README.md in a clone in which `make run` has built .venv."""
 
 import os
 import re
@@ -26,17 +26,17 @@ TIMEOUT_S: Final = 90
 """How long groupd, a command or a group may take. A first group takes 3 s for each member that comes late."""
 
 STOPPED: Final = (0, 130)
-"""What groupd returns after Ctrl-C, and what make does."""
+"""The exit statuses of groupd and of make after Ctrl-C."""
 
 CLIENT_TIMEOUT_S: Final = 90
 """How long a client may take to print its record; some are compiled first."""
 
 
 class Newcomer:
-    """A directory and three terminals in it: groupd's, one for what the page says, and another."""
+    """A directory and three terminals in it: one for groupd, one for the page's commands, and a spare one."""
 
     def __init__(self, directory: Path) -> None:
-        """Prepare the directory; skips where there is no command groupd beside this Python."""
+        """Prepare the directory; skip the test if there is no groupd command beside this Python."""
         scripts = Path(sys.executable).parent
         if not (scripts / "groupd").exists():
             lacking(f"groupd is not installed beside {sys.executable}")
@@ -60,7 +60,7 @@ class Newcomer:
         self._served_at: int | None = None
 
     def play(self, snippet: Snippet) -> None:
-        """Do what the page says, and see that it comes as the page says."""
+        """Follow a snippet and check the expected output."""
         snippet = self._at_free_ports(snippet)
         _need(snippet.text)
         match snippet.role:

@@ -11,13 +11,13 @@ FIRST_SCREEN: Final = "Try it"
 CLIENTS: Final = "Clients"
 
 PASTED: Final = "sh"
-"""The language of what goes into a terminal."""
+"""The language of terminal input."""
 
 SHOWN: Final = ""
-"""The language of what comes out of one."""
+"""The language of terminal output."""
 
 SAVED: Final = ("python", "js", "java", "go")
-"""The languages of what goes into a file."""
+"""The languages of files."""
 
 COMPOSE: Final = ("yaml", "diff")
 """The languages of a compose file and of a change of one."""
@@ -55,16 +55,16 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Snippet:
-    """One block of fenced code that a reader uses, with what is shown after it."""
+    """One fenced code block that a reader uses, with its expected output."""
 
     section: str
     line: int
     before: str
-    """The prose between it and what stands before it, a heading or another snippet."""
+    """The prose between this block and the previous heading or snippet."""
     language: str
     text: str
     shown: tuple[str, ...] = ()
-    """The blocks after it that show what it prints, there or in groupd's log."""
+    """The following blocks with its output, in the terminal or in groupd's log."""
 
     def __str__(self) -> str:
         """Return what a test calls it: the client's name, else its first line."""
@@ -91,7 +91,7 @@ class Snippet:
 
     @property
     def role(self) -> Role:
-        """What is to be done with it; ValueError for a snippet of which nobody thought."""
+        """Return how a test plays the snippet. Raises ValueError for an unknown kind."""
         if any(self.text.startswith(beginning) for beginning in NOT_PLAYED):
             return Role.NOT_PLAYED
         if self.section == CLIENTS and (self.language in SAVED or self.text.startswith("kcat ")):
@@ -106,7 +106,7 @@ class Snippet:
 
 
 def snippets(text: str) -> list[Snippet]:
-    """Return what a page has for its readers to paste or save, in order; ValueError for a page that is none."""
+    """Return the snippets of a page in order. Raises ValueError for a malformed page."""
     found: list[Snippet] = []
     section, end = "", 0
     for token in _HEADING_OR_CODE.finditer(text):

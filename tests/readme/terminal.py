@@ -18,7 +18,7 @@ from typing import Final
 CTRL_C: Final = b"\x03"
 ROWS_AND_COLUMNS: Final = (50, 400)
 OUR_SHELL: Final = {"PS1": "\\$\\n", "PS2": "", "TERM": "dumb", "HISTFILE": ""}
-"""The prompt has a line of its own, so that what a command prints always begins a line."""
+"""The prompt has a line of its own, so that the output of a command always begins a line."""
 
 END_TIMEOUT_S: Final = 60
 """How long anything may take to end after Ctrl-C."""
@@ -76,7 +76,7 @@ class Terminal:
             return len(self._screen)
 
     def since(self, mark: int) -> str:
-        """Return what was printed since."""
+        """Return the output since the mark."""
         with self._changed:
             return self._screen[mark:]
 
@@ -108,9 +108,9 @@ class Terminal:
         return int(self.wait(answer, mark, timeout_s)[1])
 
     def interrupt(self, mark: int) -> int:
-        """Press Ctrl-C: what was pasted at the mark has to end soon, and nothing that it printed is of a crash.
+        """Press Ctrl-C and return the exit status.
 
-        Return its exit status.
+        The command pasted at the mark must end soon, and its output must show no crash.
         """
         os.write(self._keys, CTRL_C)
         status = self.prompt(END_TIMEOUT_S)

@@ -21,14 +21,14 @@ DRIVER_NAMES = {
     "Java": "java",
     "franz-go": "franz_go",
 }
-"""Names of drivers that differ from what the page calls the client."""
+"""Driver names that differ from the client's name on the page."""
 
 INSTALLED = {"pip": "pyproject.toml", "npm": "tests/interop/clients/kafkajs/package.json"}
-"""Where the tests say what they install by which program."""
+"""The files with the tested versions of clients, by installer."""
 
 
 def _install(client: Snippet, directory: Path) -> None:
-    """What the client's installation puts into the directory, from what the interop tests have built."""
+    """Put the client's packages into the directory, from those built for the interop tests."""
     name = DRIVER_NAMES.get(str(client), str(client))
     (driver,) = (driver for driver in DRIVERS if driver.name == name)
     try:
@@ -49,7 +49,10 @@ def _install(client: Snippet, directory: Path) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("client", CLIENT_SNIPPETS, ids=str)
 def test_client_prints_what_comes_and_ends_with_ctrl_c(newcomer: Newcomer, client: Snippet) -> None:
-    """Twice: the second time nothing comes again, so the first one has committed, and nobody waits for it."""
+    """Run the client twice.
+
+    the second run gets no old record, so the first run has committed and left the group.
+    """
     _install(client, newcomer.directory)
     newcomer.play(MAKE_RUN)
     newcomer.save(client)

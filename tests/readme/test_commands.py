@@ -13,7 +13,7 @@ REST = [*(snippet for snippet in README if snippet.section != FIRST_SCREEN), *GE
 
 @pytest.fixture(scope="module")
 def settled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
-    """Somebody who has played the first screen, and left groupd running."""
+    """A reader who has played the first screen and left groupd running."""
     newcomer = Newcomer(tmp_path_factory.mktemp("settled"))
     try:
         for snippet in FIRST_SNIPPETS:

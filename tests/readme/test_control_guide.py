@@ -1,4 +1,4 @@
-"""docs/control.md, done from top to bottom by somebody who reads it."""
+"""Play docs/control.md from top to bottom."""
 
 from pathlib import Path
 
@@ -20,6 +20,6 @@ def test_the_guide_comes_as_it_is_shown(newcomer: Newcomer) -> None:
 
 
 def test_every_snippet_of_the_guide_is_played() -> None:
-    """None is of a kind that the test leaves out; all but those that only start a consumer say what they print."""
+    """The test plays every kind of snippet; all but those that only start a consumer have an expected output."""
     assert {snippet.role for snippet in GUIDE} <= {Role.SERVE, Role.COMMAND}
     assert [s.text for s in GUIDE if not s.prints and "kcat" not in s.text and "kill" not in s.text] == []

@@ -1,4 +1,4 @@
-"""Every snippet of README.md and of the pages that took over its commands is played and says what to expect."""
+"""The tests play every snippet of README.md and its command pages, and each snippet states its expected output."""
 
 import re
 
@@ -11,7 +11,7 @@ from tests.readme.page import NOT_PLAYED, PASTED, SNIPPETS, Role, Snippet, snipp
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=str)
 def test_snippet_is_played_or_it_is_said_why_not(snippet: Snippet) -> None:
-    """What is played has a line or a block that says what it prints; a client has a command."""
+    """A played snippet has a line or a block with its output; a client snippet has a command."""
     if snippet.role is not Role.NOT_PLAYED:
         assert snippet.prints or snippet.log_says or snippet.shown
     if snippet.role is Role.CLIENT:
@@ -36,7 +36,7 @@ def test_ports_are_those_that_groupd_takes_by_itself() -> None:
 
 
 def test_new_code_is_noticed() -> None:
-    """A snippet in a language that nobody plays, code that nothing printed, and code without an end."""
+    """A snippet in an unknown language, code without output, and a code block without an end."""
     (unknown,) = snippets("# Page\n\nIt prints `1`:\n\n```ruby\nputs 1\n```\n")
     with pytest.raises(ValueError, match="no test plays this"):
         print(unknown.role)

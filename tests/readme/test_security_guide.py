@@ -1,4 +1,4 @@
-"""docs/security.md, done from top to bottom by somebody who reads it; a container there is a process here."""
+"""Play docs/security.md from top to bottom; a container there is a process here."""
 
 import os
 import re
@@ -38,7 +38,7 @@ HANG_UP: Final = "docker compose kill --signal HUP groupd\n"
 
 
 class Reader:
-    """Somebody with a directory, who has one cluster up at a time."""
+    """A reader with a directory and at most one running cluster."""
 
     def __init__(self, directory: Path) -> None:
         for program in NEEDS:
@@ -190,7 +190,7 @@ def test_every_metric_is_on_the_page_of_metrics() -> None:
 
 
 def test_every_line_of_the_table_is_in_the_source() -> None:
-    """Lines of the log that people are told what to do about: some source file has their words."""
+    """The log lines of the troubleshooting table occur in some source file."""
     rows = TEXT.partition("| the log says |")[2].partition("\n\n")[0].splitlines()[2:]
     assert len(rows) > 10
     root = PAGE.parents[1] / "coordinator"

@@ -28,7 +28,7 @@ def report(soak: Soak) -> None:
 
 
 def main() -> int:
-    """Soak, and say what it came to."""
+    """Run the soak and print its result."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30, help="how long the crowd stays")
     parser.add_argument("--seed", type=int, default=1, help="decides who comes, and how they end")

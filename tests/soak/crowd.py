@@ -43,12 +43,12 @@ def seats() -> list[Seat]:
 
 
 class Crowd:
-    """Members that come and go until they are told to end. `endings` counts how they went."""
+    """Members that come and go until they are stopped. `endings` counts how they ended."""
 
     def __init__(self, bootstrap: str, promises: Promises, chance: Random, log: IO[bytes]) -> None:
         self.endings: Counter[str] = Counter()
         self.problems: list[str] = []
-        """Members that ended otherwise than they were told to."""
+        """Members with an unexpected end."""
         self._bootstrap = bootstrap
         self._promises = promises
         self._chance = chance

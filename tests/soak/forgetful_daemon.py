@@ -1,7 +1,7 @@
-"""groupd that remembers little: what it keeps up to a bound has to be full before the soak begins to measure.
+"""groupd with small bounds: its bounded stores must be full before the soak begins to measure.
 
-With the product's own bounds that would take hours, or days: ten thousand closed connections, a hundred thousand
-keys of offsets.
+With the default bounds (ten thousand closed connections, a hundred thousand offset keys) that would take hours or
+days.
 """
 
 from functools import partial

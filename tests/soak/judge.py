@@ -1,20 +1,20 @@
-"""Whether something grew, and whether something is left.
+"""Detection of growth and leftovers.
 
-*Grew.* A line is fitted (least squares) through the second half of the run: by then everything that is filled once
-is full: caches, fetch sessions, the producers' table, logs as long as retention lets them become. What the line
-gains over that half has a bound, as a share of the mean:
+*Growth.* A least-squares line is fitted through the second half of the run. By then all bounded stores are full:
+caches, fetch sessions, the producer table, logs at their retention. The growth of the line over that half is
+bounded by a share of the mean:
 
-- `memory_blocks`, what Python has given out, follows the load of the moment, since members come and go: by two or
-  three in a hundred from one look to the next, by half of one in a hundred over a quarter of an hour.
-- `rss_bytes`, with a C library that gives back at once what is freed (`run.py`), hardly moves: two in a thousand.
+- `memory_blocks`, the blocks that Python has allocated, follows the current load, since members come and go: by
+  2 or 3 % from one sample to the next, by 0.5 % over a quarter of an hour.
+- `rss_bytes`, with a C library that returns freed memory at once (`run.py`), hardly moves: 0.2 %.
 
-The bounds are some times what was measured where nothing leaks. A leak of a kilobyte for each connection, of which
-there are more than a thousand in that half, is beyond them.
+The bounds are a multiple of the measured values without a leak. A leak of one kilobyte per connection, with more
+than a thousand connections in that half, exceeds them.
 
-*Left.* When everybody is gone, there is what there was before anybody came, but for the logs: those of the same
-topics, whose segments may have become more.
+*Leftovers.* After all clients are gone, the state equals the state before they came. Only the logs of the same
+topics may have more segments.
 
-*Violated.* No oracle has found a violation. Their notices are about members that sleep and die.
+*Violations.* No oracle has found a violation. Notices are about members that sleep and die.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def second_half(samples: Sequence[Sample]) -> Sequence[Sample]:
 
 
 def grown(samples: Sequence[Sample]) -> list[str]:
-    """What grew in the second half of the run; nothing is said about one that is too short."""
+    """Return the quantities that grew in the second half of the run; none if the run is too short."""
     half = second_half(samples)
     if len(half) < MIN_SAMPLES:
         return []
@@ -62,7 +62,7 @@ def grown(samples: Sequence[Sample]) -> list[str]:
 
 
 def left(before: Sample, after: Sample) -> list[str]:
-    """What is there after everybody has gone that was not there before anybody came."""
+    """Return the state left after all clients are gone that was absent before they came."""
     found = [f"{what}: {value} left" for what in _EMPTY if (value := getattr(after, what))]
     counts = {what: (getattr(before, what), getattr(after, what)) for what in _AS_BEFORE}
     for kind in _DESCRIPTORS_AS_BEFORE:
@@ -72,6 +72,6 @@ def left(before: Sample, after: Sample) -> list[str]:
 
 
 def violated(counts: Mapping[str, int]) -> list[str]:
-    """Return the violations as reasons to fail. In: the number of violations by oracle."""
+    """Return the violations as reasons to fail. `counts` is the number of violations by oracle."""
     assert counts, "the daemon says nothing of its oracles"
     return [f"{oracle}: {count} violations" for oracle, count in sorted(counts.items()) if count]

@@ -1,4 +1,4 @@
-"""One member from its start to its end, as a process; what it says goes to the promises."""
+"""One member from start to end, as a process; it reports to the promises."""
 
 import asyncio
 import json

@@ -1,11 +1,11 @@
 """`python -m tests.soak.member CLIENT BOOTSTRAP GROUP PATTERN NAME [INSTANCE]`: one member of a group.
 
-It consumes, and commits about twice a second what it has consumed, until the end of its standard input; then it
-leaves. On standard output, a line each, with the time in nanoseconds of the clock that all processes share:
+It consumes and commits its position about twice a second until the end of its standard input; then it leaves. On
+standard output it prints one line per event, with the time in nanoseconds of the clock shared by all processes:
 
     asked TIME TOKEN [[topic, partition, offset], …]     a commit is about to be sent
     kept TIME TOKEN                                      it was acknowledged
-    failed TIME TOKEN REASON                             it was not: refused, or nobody knows
+    failed TIME TOKEN REASON                             it was rejected, or its outcome is unknown
 """
 
 import asyncio

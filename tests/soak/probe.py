@@ -1,4 +1,4 @@
-"""A look at the daemon from outside: what the system says of its process, and what it says itself."""
+"""A sample of the daemon from outside: the system's view of its process, and its own metrics."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look. `descriptors` by what they are: socket, log, deleted, other."""
+    """One sample. `descriptors` are counted by kind: socket, log, deleted, other."""
 
     at_s: float
     rss_bytes: int
@@ -55,7 +55,7 @@ async def _metrics_page(http_port: int) -> str:
 
 
 def descriptors(process_id: int) -> Counter[str]:
-    """The open descriptors of a process, by what they are."""
+    """Return the open descriptors of a process by kind."""
     kinds: Counter[str] = Counter()
     directory = f"/proc/{process_id}/fd"
     for number in os.listdir(directory):

@@ -1,8 +1,8 @@
-"""Which commits were acknowledged, and so what the daemon may say in the end.
+"""The acknowledged commits, and so the valid last offsets of the daemon.
 
 Members of a group commit for the same partition one after the other, from processes whose lines arrive in any
-order. A commit can be the last one unless another was *acknowledged* that was asked for after this one was over.
-What was refused, or never answered, may have been written until shortly after its client gave up.
+order. A commit may be the last one unless a commit sent after its end was *acknowledged*. The daemon may have
+written a rejected or unanswered commit until shortly after its client gave up.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Place = tuple[str, str, int]
 
 _FOREVER: Final = 2**63
 LATE_NS: Final = 10_000_000_000
-"""How long after a client gave up, or died, what it has sent may still be processed."""
+"""The time after a client gave up or died in which its requests may still be processed."""
 
 
 @dataclass(eq=False, slots=True)
@@ -50,7 +50,7 @@ class Promises:
             self._writes.setdefault(place, []).append(write)
 
     def was_kept(self, at_ns: int, token: str) -> None:
-        """It was acknowledged: what was over before it began cannot be the last one any more."""
+        """Record an acknowledged commit: commits that ended before its begin cannot be the last one."""
         self.kept += 1
         for place, write in self._open.pop(token):
             write.over_ns, write.is_kept = at_ns, True
@@ -64,7 +64,7 @@ class Promises:
             self._prune(place)
 
     def has_died(self, at_ns: int, name: str) -> None:
-        """The member of this name is gone: what it had under way was not acknowledged."""
+        """Record the death of a member: its pending commits were not acknowledged."""
         for token in [token for token in self._open if token.rpartition(".")[0] == name]:
             self.has_failed(at_ns, token)
 
@@ -78,7 +78,7 @@ class Promises:
         self._forget(0, group)
 
     def topic_deleted(self, topic: str) -> None:
-        """With what was committed for it. Its name does not come again."""
+        """Forget a deleted topic with its commits. Its name is not used again."""
         self._forget(1, topic)
 
     def _forget(self, part: int, name: str) -> None:
@@ -92,7 +92,7 @@ class Promises:
         return place[0] in self._gone[0] or place[1] in self._gone[1]
 
     def broken(self, found: dict[Place, tuple[int, str]]) -> list[str]:
-        """What is wrong with what the daemon says. In: offset and metadata by place."""
+        """Return contradictions to the daemon's offsets. `found` is offset and metadata by place."""
         wrong: list[str] = []
         for place, writes in self._writes.items():
             may_be = {(write.offset, write.token) for write in writes}

@@ -35,8 +35,10 @@ _PROPERTIES: Final = {
 
 
 _PROMPT: Final = {"MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_MMAP_THRESHOLD_": "131072"}
-"""The C library gives back at once what is freed. Else it keeps up to twice the largest answer it has seen, and
-the resident memory tells more of the last large Fetch than of what is in use."""
+"""Makes the C library return freed memory at once.
+
+Otherwise it keeps up to twice the largest response, and the resident memory reflects the last large Fetch.
+"""
 
 
 class Soak:
@@ -125,7 +127,7 @@ class Soak:
     async def _settled(
         self, daemon: Process, before: Sample, sample: Callable[[], Awaitable[Sample]]
     ) -> Sample:
-        """Waits until sessions of the dead have ended; what is left then."""
+        """Wait until the sessions of dead members have expired; return the remaining state."""
         end_s = time.monotonic() + _SETTLE_S
         while True:
             after = await sample()

@@ -1,4 +1,4 @@
-"""The judge of the soak: it has to see what leaks and what is lost, and nothing where nothing is."""
+"""The judge of the soak detects leaks and losses, and reports nothing without them."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +17,10 @@ SAMPLES: Final = 360
 
 
 def run(blocks: Callable[[float], float], rss: Callable[[float], float] = lambda _: 60e6) -> list[Sample]:
-    """Half an hour of samples of a daemon under a load that comes and goes. In: functions of the second."""
+    """Return half an hour of samples of a daemon under a varying load.
+
+    The arguments are functions of the second.
+    """
     chance = Random(1)
     return [
         replace(

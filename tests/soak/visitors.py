@@ -24,7 +24,7 @@ _RECORD_BYTES: Final = 2_000
 
 
 class Visitors:
-    """See the top of this file. `done` counts what they did."""
+    """Producers and administrators. `done` counts their operations."""
 
     def __init__(self, bootstrap: str, crowd: Crowd, promises: Promises, chance: Random) -> None:
         self.done: Counter[str] = Counter()
@@ -43,7 +43,7 @@ class Visitors:
         self._tasks = [asyncio.create_task(one()) for one in work]
 
     async def go(self) -> None:
-        """Ends them. Raises what one of them failed with."""
+        """Stop all visitors. Raises the error of a failed one."""
         self._is_over.set()
         await asyncio.gather(*self._tasks)
 
@@ -131,7 +131,7 @@ class Visitors:
 
 
 async def _answers(ask: Callable[[list[Any]], dict[str, Future[Any]]], wanted: list[Any]) -> None:
-    """Waits for what an administrator asked for. Raises KafkaException."""
+    """Wait for an administrator's requests. Raises KafkaException."""
 
     def wait() -> None:
         for future in ask(wanted).values():

@@ -39,7 +39,7 @@ def random_records(seed: int, count: int) -> list[Record]:
 
 
 RECORDS = st.builds(random_records, st.integers(0, 2**32), st.integers(1, 12))
-"""Records for tests of what contains them. Two drawn numbers decide everything, which is ten times as fast."""
+"""Records for tests. Two drawn numbers decide everything, which is ten times as fast."""
 
 
 def at_offsets(records: list[Record], base_offset: int) -> list[Record]:
@@ -55,7 +55,7 @@ def keys_and_values(section: bytes, count: int) -> list[tuple[bytes | None, byte
 
 
 def record(number: int, timestamp_ms: int | None = None, size: int = 20) -> Record:
-    """A record that can be told from others."""
+    """Return a distinguishable record."""
     text = f"{number}-".encode()
     value = (text * (size // len(text) + 1))[:size]
     return Record(-1, 1000 + number if timestamp_ms is None else timestamp_ms, b"k%d" % number, value)

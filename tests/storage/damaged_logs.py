@@ -1,4 +1,4 @@
-"""Logs that were written by the engine, then damaged, and what is left of them by a plain reading."""
+"""Logs written by the engine and then damaged, and the records that a simple reader still finds."""
 
 from collections.abc import Iterable
 
@@ -41,7 +41,7 @@ def flip(files: FaultyFiles, batch: StoredBatch, at: int = 40) -> None:
 
 
 def sync_all(files: FaultyFiles) -> None:
-    """Nothing of what is there now can be lost any more."""
+    """Make the present state durable."""
     for inode in files.names.values():
         inode.dirty_from = 0
         inode.persist()

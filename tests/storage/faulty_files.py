@@ -1,9 +1,9 @@
-"""A file system in memory that fails on demand and forgets, at a crash, whatever was not synced.
+"""An in-memory file system that fails on demand and loses unsynced data at a crash.
 
-A file has the contents that the process sees and the contents that are on disk. `fdatasync` copies what was
-written since; one that fails leaves the disk as it was and, like a real kernel, forgets which bytes were
-dirty: a later one succeeds without having written them. A name (a new file, a rename, a removal) is on disk
-once its directory was synced. `crash` gives the file system that the next process finds.
+A file has the contents that the process sees and the contents on disk. `fdatasync` copies the bytes written
+since the last one. A failed `fdatasync` leaves the disk unchanged and, as in a real kernel, marks the bytes
+clean: a later call succeeds without writing them. A name (a new file, a rename, a removal) is on disk after a
+sync of its directory. `crash` returns the file system that the next process finds.
 """
 
 import errno
@@ -97,7 +97,7 @@ class FaultyFiles:
         self.faults.append(Fault(self._check(operation), nth, CrashError(), torn_bytes, 10**9))
 
     def crash(self, random: Random | None = None) -> "FaultyFiles":
-        """What the next process finds: with `random`, a part of what was not synced may have survived."""
+        """Return the file system after a crash; with `random`, a part of the unsynced data may survive."""
         after = FaultyFiles()
         names = dict(self.disk_names)
         if random is not None:
@@ -252,7 +252,7 @@ class FaultyFiles:
         for name, inode in list(self.names.items()):  # another thread may make files meanwhile
             if _parent(name) == path and self.disk_names.get(name) is not inode:
                 self.disk_names[name] = inode
-                if inode.is_directory:  # a renamed directory brings what was on disk in it
+                if inode.is_directory:  # a renamed directory keeps its content on disk
                     self._adopt(name)
 
     def _adopt(self, directory: str) -> None:
@@ -326,7 +326,7 @@ class FaultyFile:
     def write(self, data: bytes) -> None:
         torn_bytes = self._files.call("write")
         if self._files.is_full and data:
-            self._inode.data += data[: len(data) // 2]  # what was left of the last block
+            self._inode.data += data[: len(data) // 2]  # the rest of the last block
             self._files.require_space(self.path)
         self._inode.data += data if torn_bytes < 0 else data[:torn_bytes]
         self._files.touch(self._inode)

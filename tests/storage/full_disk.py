@@ -15,7 +15,7 @@ class FullDisk(FaultyFiles):
         self._stays_full = False
 
     def arm(self, nth: int, *, stays_full: bool) -> None:
-        """In: which call is refused, 1 for the next."""
+        """Reject the nth call from now, 1 for the next."""
         self._left, self._stays_full = nth, stays_full
 
     def call(self, operation: str) -> int:

@@ -1,4 +1,4 @@
-"""A file of the simulated disk: what the process sees of it, and what is on the disk."""
+"""A file of the simulated disk: the contents that the process sees, and those on disk."""
 
 from dataclasses import dataclass, field
 from random import Random

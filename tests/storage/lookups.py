@@ -4,7 +4,7 @@ from storage.timestamp_lookup import LookupSteps, TimestampOffset
 
 
 def run_lookup(steps: LookupSteps) -> TimestampOffset | None:
-    """Take all steps of a search; what it has found."""
+    """Run all steps of a lookup and return its result."""
     result = None
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Logs whose records are numbered on, so that a test knows what has to be in them."""
+"""Logs with consecutively numbered records, so that a test knows the expected content."""
 
 from hypothesis import strategies as st
 

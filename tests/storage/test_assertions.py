@@ -1,6 +1,6 @@
-"""The assertions are checked: an engine with one fault each, which they must find before it costs anything.
+"""The assertions detect a single planted fault in the engine before it does harm.
 
-Each fault is one that a real mistake could bring in. An assertion that finds none of them is no assertion.
+Each fault is a realistic mistake. An assertion that detects none of them is useless.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -332,7 +332,7 @@ FAULTS: list[tuple[Fault, Callable[..., object]]] = [
 
 
 def finding(patch: pytest.MonkeyPatch, fault: Fault) -> CodeType | None:
-    """The code of the function whose assertion did not hold."""
+    """Return the code of the function with the failed assertion."""
     fault(patch)
     problem: BaseException
     try:

@@ -360,7 +360,7 @@ def test_a_document_is_replaced_on_a_full_disk_by_one_that_is_not_much_larger() 
     files.is_full = True
     directory.write_catalogue({"topics": ["orders", "payments"]})
     with pytest.raises(OSError, match="space"):
-        directory.write_catalogue({"topics": []})  # the reserve that is left is for a way back
+        directory.write_catalogue({"topics": []})  # the remaining reserve is for an undo
     for left in (files.kill(), files.crash()):
         assert opened(left).read_catalogue() == {"topics": ["orders", "payments"]}
     files.is_full = False

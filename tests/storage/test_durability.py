@@ -190,7 +190,7 @@ def test_an_append_that_is_only_tried_leaves_nothing() -> None:
 
 
 def test_half_an_index_is_none() -> None:
-    """A crash may follow a roll that found no room: what it leaves must not pass for the index of a segment."""
+    """A crash may follow a roll without disk space: its partial file must not count as the index of a segment."""
     files, log = filled([1] * 5, LogConfig())
     log.config = replace(log.config, segment_bytes=log.size_bytes)
     indexes = [log.segments[0].path.removesuffix("log") + suffix for suffix in ("index", "timeindex")]

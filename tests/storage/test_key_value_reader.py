@@ -130,7 +130,7 @@ def test_the_same_damage(history: list[Batch], data: st.DataObject) -> None:
 
 
 def test_a_batch_that_lies_across_two_pieces_of_the_file() -> None:
-    """Larger together than what is read at once."""
+    """The two pieces together exceed the size of one read."""
     large = LogConfig(segment_bytes=100_000_000)
     files = FaultyFiles()
     files.mkdir("/data")

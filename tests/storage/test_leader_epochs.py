@@ -70,10 +70,10 @@ def test_a_log_goes_on_in_the_epoch_that_it_was_left_in() -> None:
     [
         ("0\n1\n0 0\n", 0, -1, "0\n1\n0 0\n"),
         ("0\n1\n0 0\n", 5, 0, "0\n2\n0 0\n1 5\n"),
-        ("0\n2\n0 0\n1 5\n", 5, 0, "0\n2\n0 0\n1 5\n"),  # nothing was written in epoch 1: it goes on
-        ("0\n2\n0 0\n1 5\n", 5, 1, "0\n2\n0 0\n2 5\n"),  # it was, and was lost
-        ("0\n3\n0 0\n1 5\n2 9\n", 7, 1, "0\n3\n0 0\n1 5\n3 7\n"),  # a crash has cost what was
-        ("0\n1\n0 0\n", 5, 8, "0\n2\n0 0\n9 5\n"),  # what a killed broker's checkpoint has lost
+        ("0\n2\n0 0\n1 5\n", 5, 0, "0\n2\n0 0\n1 5\n"),  # epoch 1 is empty and continues
+        ("0\n2\n0 0\n1 5\n", 5, 1, "0\n2\n0 0\n2 5\n"),  # epoch 1 had records and lost them
+        ("0\n3\n0 0\n1 5\n2 9\n", 7, 1, "0\n3\n0 0\n1 5\n3 7\n"),  # a crash lost the records
+        ("0\n1\n0 0\n", 5, 8, "0\n2\n0 0\n9 5\n"),  # a killed broker's checkpoint lost the epochs
     ],
 )
 def test_the_next_epoch_begins_where_the_log_ends(

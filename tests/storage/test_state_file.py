@@ -1,4 +1,4 @@
-"""State files: believed while the log is the one that they were taken of, and never otherwise."""
+"""State files: loaded only with the log that they were taken from."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""A log with transactions in a test, and what whoever remembers every batch says of it."""
+"""A test log with transactions, compared with a model that remembers every batch."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -19,7 +19,7 @@ LEVEL_ONE, LEVEL_TWO = 1, 2
 
 
 class Event(NamedTuple):
-    """What was appended: `is_committed` is None for what is no marker."""
+    """An appended batch; `is_committed` is None unless it is a marker."""
 
     offset: int
     records: int
@@ -114,7 +114,7 @@ class TransactionalLog:
         self.producers = ProducerStateManager.load(self.log, HOUR_MS)
 
     def plain(self, key: str = "key") -> None:
-        """A batch of nobody."""
+        """Append a batch without a producer id."""
         self._append(Event(self.log.log_end_offset, 1, -1, -1, -1, False, None, -1), key)
 
     def data(
@@ -191,7 +191,7 @@ class TransactionalLog:
         }
 
     def check(self) -> None:
-        """Whether it knows what the model does."""
+        """Check the log against the model."""
         end_offset = self.log.log_end_offset
         assert self.known() == self.model.producers()
         assert self.producers.find_last_stable_offset(end_offset) == self.model.last_stable_offset(end_offset)

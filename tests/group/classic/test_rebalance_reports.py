@@ -18,7 +18,7 @@ def completed(coordinator: Coordinator) -> RebalanceCompleted:
 
 
 def stay(coordinator: Coordinator, duration_ms: int, *members: str, generation: int = 1) -> None:
-    """Let time pass in which these members are heard."""
+    """Advance the clock while these members send heartbeats."""
     for _ in range(duration_ms // 1_000):
         coordinator.advance(1_000)
         for member in members:

@@ -1,4 +1,4 @@
-"""Clients that do by themselves what a group asks of them, one request at a time and always in the same order."""
+"""Clients that follow the group protocol by themselves, one request at a time and always in the same order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from tests.group.consumer.members import Members, read_response
 
 @dataclass
 class ConsumerClient:
-    """Of the consumer protocol. `owned` by topic id; it gives up at once what it is not to have any more."""
+    """A client of the consumer protocol. It revokes lost partitions at once; `owned` is by topic id."""
 
     member_id: str
     names: Sequence[str] | None = ("foo",)
@@ -50,7 +50,7 @@ class ConsumerClient:
             self.owned = given
 
     def leave(self, group: Members, epoch: int = -1) -> None:
-        """Whoever is gone already is told so."""
+        """Send a leave heartbeat; a removed member gets an error."""
         group.beat(self.member_id, epoch, instance=self.instance)
 
 
@@ -67,7 +67,7 @@ class ClassicClient:
     joined: JoinGroupResponse | None = None
 
     def step(self, group: Members) -> None:
-        """One request, or what follows from the answer to the one before."""
+        """Send one request or handle the previous response."""
         if self.joining is None and self.joined is None:
             error = ErrorCode.REBALANCE_IN_PROGRESS
             if self.generation >= 0:

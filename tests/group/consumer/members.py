@@ -31,8 +31,10 @@ Partitions = Mapping[bytes, Sequence[int]]
 
 
 class Members(Coordinator):
-    """A coordinator to whom members of consumer groups speak. Work is done at once, unless `does_work` is off:
-    then it waits in `work`."""
+    """A coordinator for members of consumer groups.
+
+    It does background work at once, unless `does_work` is off: then the work waits in `work`.
+    """
 
     def __init__(
         self, topics: TopicsImage = THREE, consumer_config: ConsumerGroupConfig | None = None
@@ -48,7 +50,7 @@ class Members(Coordinator):
             self.do_work()
 
     def do_work(self) -> None:
-        """Does what was asked for first."""
+        """Do the first waiting work."""
         work = self.work.pop(0)
         if work.name == TARGET_WORK:
             assert isinstance(work.argument, TargetWork)
@@ -58,7 +60,7 @@ class Members(Coordinator):
             self.tell(resolved(work))
 
     def tell(self, request: WorkDone | TopicsChanged) -> None:
-        """Hand in what has no reply."""
+        """Handle an internal event, which has no response."""
         self.take(self.shard.handle(request, Context(0, 0, "", ""), self.now))
 
     def topics_are(self, *topics: TopicImage) -> None:
@@ -110,7 +112,7 @@ class Members(Coordinator):
         return read_response(self.beat(member_id, 0, names=names, **given))  # type: ignore[arg-type]
 
     def say(self, member_id: str, epoch: int, **more: object) -> tuple[object, object]:
-        """Send a heartbeat; what comes back."""
+        """Send a heartbeat and return its result."""
         return read_response(self.beat(member_id, epoch, **more))  # type: ignore[arg-type]
 
     def described(self, group: str = GROUP) -> ConsumerGroupDescribeResponseGroup:
@@ -126,7 +128,7 @@ class Members(Coordinator):
 
 
 def read_response(ask: Ask) -> tuple[object, object]:
-    """What a member was told: its epoch and its assignment, None without one; or an error and its text."""
+    """Return the epoch and assignment of a heartbeat response (None without one), or its error and error text."""
     response = ask.answer(ConsumerGroupHeartbeatResponse)
     if response.error_code != ErrorCode.NONE:
         assert (response.member_id, response.member_epoch, response.heartbeat_interval_ms) == (None, 0, 0)

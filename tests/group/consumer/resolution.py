@@ -1,4 +1,4 @@
-"""Regular expressions, resolved as whoever does the work does it."""
+"""Regular expressions, resolved as by the background work."""
 
 from coordinator.core.outcome import Work, WorkDone
 from coordinator.group.consumer.regex_resolution import MatchesTooMuch, RegexWork, resolve_regexes

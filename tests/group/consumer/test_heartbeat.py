@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: what is refused, in which order and words, and what members are told."""
+"""ConsumerGroupHeartbeat: rejections with their order and texts, and responses to members."""
 
 import pytest
 

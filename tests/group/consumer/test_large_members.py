@@ -1,5 +1,4 @@
-"""A member that says more of itself than the log takes, or than anybody should count: refused, and nothing is
-written."""
+"""A member with fields too large for the log or with too many entries is rejected, and no record is written."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Targets that are computed somewhere else: who waits, in which order, and what happens meanwhile."""
+"""Background computation of targets: blocked requests, their order, and changes meanwhile."""
 
 import pytest
 

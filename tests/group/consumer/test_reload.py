@@ -1,5 +1,7 @@
-"""The log ends after any of its batches, and is loaded: groups go on from there, and come to what they would have
-come to. A batch is what Kafka writes at once."""
+"""The log ends after any of its batches and is loaded: groups reach the state of an uninterrupted run.
+
+A batch holds the records of one write in Kafka.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,12 +21,14 @@ Act = Callable[[], None]
 
 
 class Cut(Exception):
-    """The process ended when a batch was written, and nobody was told."""
+    """The process ended after writing a batch, before any response."""
 
 
 class Run(Members):
-    """A coordinator that ends when it has written so many batches (0: never), and loads its log. `loses_answers`:
-    who asked for the last one hears nothing, and asks again."""
+    """A coordinator that ends after `batches` written batches (0: never) and loads its log.
+
+    With `loses_answers`, the last requester gets no response and retries.
+    """
 
     def __init__(self, end_after: int, *, loses_answers: bool) -> None:
         self.clients: list[Client] = []
@@ -76,12 +80,12 @@ class Run(Members):
         self.pass_rounds(8)
 
     def go(self, client: ConsumerClient, epoch: int = -1) -> None:
-        """One leaves, and the others share what it had."""
+        """Let a member leave; the others get its partitions."""
         self.clients.remove(client)
         self.act(lambda: client.leave(self, epoch))
 
     def outcome(self) -> tuple[object, ...]:
-        """What the group has come to: its type and state, how far behind its target is, and who has what."""
+        """Return the state of the group: its type, state, target epoch lag and assignments."""
         view = self.shard.view_group(GROUP, self.now)
         assert view is not None
         behind = None if view.assignment_epoch is None else view.generation_id - view.assignment_epoch

@@ -1,1 +1,1 @@
-"""Tests of what the newer group protocols compute."""
+"""Tests of the computations of the newer group protocols."""

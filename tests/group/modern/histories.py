@@ -19,7 +19,7 @@ FEW, MANY = range(1, 13), range(40, 200)
 
 
 class _Writer:
-    """Writes one history. In: where chance comes from."""
+    """Writes one history. `chance` is the source of randomness."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -29,7 +29,7 @@ class _Writer:
         self.most_members = chance.choice((3, 6, 12, 20, 40))
         self.most_topics = chance.choice((1, 3, 6, 20))
         self.sizes = chance.choice((FEW, FEW, MANY))
-        # Ids of a few bits share slots; others are as random as those that a cluster makes.
+        # Ids of a few bits collide in hash slots; the others are as random as those of a cluster.
         self.id_bits = chance.choice((5, 128))
         self.is_homogeneous = chance.random() < 0.5
         self.joint: list[str] = []

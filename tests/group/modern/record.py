@@ -1,6 +1,6 @@
-"""Asks Kafka's own classes for assignments and keeps what they answer: python -m tests.group.modern.record
+"""Record the assignments of Kafka's own classes: python -m tests.group.modern.record
 
-Needs Java and Maven, and some seconds.
+Needs Java, Maven and some seconds.
 """
 
 import json

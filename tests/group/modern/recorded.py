@@ -16,9 +16,10 @@ Records: TypeAlias = dict[str, list[tuple[str, list[int]]]]
 
 
 class Answer(Struct, frozen=True):
-    """What came of one assignment. `order`: the members as Kafka's map of them has them. `hash`: that of all
-    topics. `records`: the targets that are new, by member, with ids of topics and partitions in the order of the
-    record.
+    """The result of one assignment.
+
+    `order`: the members in the order of Kafka's map. `hash`: the hash of all topics. `records`: the changed
+    targets by member, with topic ids and partitions in the order of the record.
     """
 
     order: list[str]
@@ -39,7 +40,7 @@ def read() -> Iterator[Recorded]:
 
 
 def write(recorded: Iterable[tuple[History, list[Any]]]) -> None:
-    """Writes a recording. In: histories, and the answers as the program in Java prints them."""
+    """Write a recording of histories with the answers that the Java program printed."""
     with lzma.open(RECORDING, "wt", preset=9 | lzma.PRESET_EXTREME, encoding="utf-8") as lines:
         for history, answers in recorded:
             members, topics = _members(history), _topics(history)

@@ -1,4 +1,4 @@
-"""The orders of Kafka's sets, where only a part of what is in them counts."""
+"""The iteration orders of Kafka's sets that depend on only a part of each element."""
 
 import pytest
 

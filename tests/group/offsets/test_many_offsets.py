@@ -24,7 +24,7 @@ DELETE: Final = GroupTimerKey(GroupTimerKind.DELETE_OFFSETS)
 
 
 def load_shard(offsets: int, groups: int, producer_id: int = -1) -> GroupShard:
-    """A shard whose groups have committed so many offsets, or have them pending."""
+    """Return a shard with this number of committed offsets, or of pending ones with a producer id."""
     config = group_config(offsets_retention_minutes=10, offsets_retention_check_interval_ms=MINUTE)
     shard = GroupShard(config, NO_TOPICS, CONSUMER_CONFIG)
     for number in range(offsets):

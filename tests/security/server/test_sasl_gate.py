@@ -296,9 +296,7 @@ async def test_a_client_that_does_not_wait_for_its_refusal_is_forgotten(tmp_path
         async with Client(server) as client:
             await choose(client, "PLAIN")
             client.send(SaslAuthenticateRequest(auth_bytes=plain_token(password="no")), 2)
-            while not metric(
-                server, "groupd_failed_authentications_total"
-            ):  # the gate has no event for a failure
+            while not metric(server, "groupd_failed_authentications_total"):  # noqa: ASYNC110 - no event
                 await asyncio.sleep(0)
             if ends == "closes":
                 client.writer.close()

@@ -62,7 +62,7 @@ def failures(server: Server) -> dict[str, float]:
 async def until(holds: Callable[[], bool]) -> None:
     """Waits for something that other tasks bring about."""
     async with asyncio.timeout(TIMEOUT_S):
-        while not holds():  # a listener has no event for this state
+        while not holds():  # noqa: ASYNC110 - a listener has no event for this state
             await asyncio.sleep(0.01)
 
 

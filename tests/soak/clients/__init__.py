@@ -1,4 +1,4 @@
-"""Three stock clients with one face: they consume, commit what they are told to, and go."""
+"""Three stock clients behind one interface: they consume, commit and leave."""
 
 from typing import Final
 

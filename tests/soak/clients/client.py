@@ -1,4 +1,4 @@
-"""What the soak's clients have in common: how they are set, and what they can do."""
+"""The common settings and interface of the soak's clients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ METADATA_MAX_AGE_MS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Of one member. `pattern`: what its topics' names begin with."""
+    """The settings of one member. `pattern` is the prefix of its topic names."""
 
     bootstrap: str
     group: str

@@ -1,4 +1,4 @@
-"""Running compaction in a test, and what a reader makes of a log."""
+"""Helpers to run a compaction in a test and to read the resulting log."""
 
 import struct
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ def compact(
     max_keys: int = 1000,
     is_last_of_producer: IsLastOfProducer = lambda _: False,
 ) -> CompactionResult:
-    """One whole pass over what can be cleaned, durable and readable or not."""
+    """Run one full compaction of all cleanable segments, and make it durable first."""
     log.sync()
     todo = find_log_to_clean(log, cleaned_to, log.log_end_offset, now_ms)
     terms = CompactionTerms(now_ms, log.config.delete_retention_ms, is_last_of_producer)
@@ -58,8 +58,10 @@ def run(steps: CompactionSteps) -> None:
 
 
 def committed(log: PartitionLog) -> dict[bytes, bytes]:
-    """The latest value of each key, as whoever loads the log sees it: transactions at their commit, in the order of
-    their offsets, and none that has no end."""
+    """Return the latest committed value of each key, as a load of the log sees it.
+
+    A transaction counts at its commit, in offset order; an open one does not count.
+    """
     latest: dict[bytes, tuple[int, bytes | None]] = {}
     pending: dict[int, list[Record]] = {}
     for batch in log.iterate_batches():

@@ -98,7 +98,7 @@ def test_passes_with_nothing_new_come_to_an_end() -> None:
     log = opened()
     fill(log)
     end = compact(log).end_offset
-    # This one puts together what the first has made small.
+    # The second compaction merges the segments that the first one shrank.
     compact(log)
     bytes_before = [batch.data for batch in stored(log)]
     assert find_log_to_clean(log, end, log.log_end_offset, 0).dirty_bytes == 0
@@ -407,7 +407,7 @@ def largest_step(log: PartitionLog) -> int:
 @pytest.mark.parametrize("codec", [NONE, ZSTD])
 @pytest.mark.parametrize("end", [None, COMMIT, ABORT])
 def test_large_batches_are_compacted_in_another_thread(codec: int, end: int | None) -> None:
-    """In: how a transaction around the second batch ends."""
+    """Compact with a transaction around the second batch that ends with `end`."""
     sizes = []
     for count in (300, 3_000):
         log = opened()

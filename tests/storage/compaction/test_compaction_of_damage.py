@@ -1,4 +1,4 @@
-"""What compaction, and whoever finishes it after a crash, makes of damaged bytes: an error, and nothing else."""
+"""Compaction, and its completion after a crash, fail with an error on damaged bytes and change nothing."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Compaction of a log whose aborted transactions are indexed: what consumers of committed records see stays."""
+"""Compaction of a log with an index of aborted transactions: read_committed consumers see the same records."""
 
 from random import Random
 
@@ -97,7 +97,7 @@ def test_a_crash_in_compaction_leaves_every_aborted_record_named(operation: str,
 
 
 def _read_committed(ours: TransactionalLog) -> dict[bytes, bytes]:
-    """The latest value of each key as a consumer finds it who is told of aborted transactions, as Java's does."""
+    """Return the latest value of each key for a consumer that filters by aborted transactions, as Java's does."""
     log = ours.log
     stable = ours.producers.find_last_stable_offset(log.log_end_offset)
     told = sorted(ours.producers.find_aborted_within(0, stable), key=lambda each: each.first_offset)

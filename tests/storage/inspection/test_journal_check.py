@@ -1,4 +1,4 @@
-"""What is said of a journal beforehand, held against what a start then does with it."""
+"""The journal check predicts the result of a start."""
 
 from random import Random
 
@@ -101,7 +101,7 @@ def test_what_belongs_to_another_life_of_a_topic_is_not_missing() -> None:
 
 
 def test_a_gap_is_nothing_that_a_start_could_close() -> None:
-    """Somebody has cut the log below what it was settled to."""
+    """The log was truncated below its settled offset."""
     files, random = FaultyFiles(), Random(1)
     _, logs = opened(files)
     log = logs[NAMES[0]]

@@ -141,7 +141,7 @@ def test_a_batch_that_a_record_holds_is_never_taken_for_one_of_the_log(part: sli
 
 @pytest.mark.parametrize("damaged_too", [False, True])
 def test_a_length_that_leads_past_others_loses_its_own_batch_only(damaged_too: bool) -> None:
-    """In: whether the batch behind it is damaged as well."""
+    """`damaged_too`: the batch behind it is damaged as well."""
     batches = written([2, 1, 3, 1, 2, 1])
     for number, batch in enumerate(batches[:-2]):
         for end in [other.end for other in batches[number + 1 :]]:

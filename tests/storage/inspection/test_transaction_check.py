@@ -1,4 +1,4 @@
-"""What verification says of indexes of aborted transactions and of snapshots, and what repair does about them."""
+"""Verification and repair of transaction indexes and producer snapshots."""
 
 import struct
 
@@ -90,7 +90,7 @@ def test_a_torn_snapshot_is_found_and_the_next_start_does_without() -> None:
 @pytest.mark.parametrize("is_in_place", [False, True])
 def test_what_a_repair_leaves_out_is_in_no_index(is_in_place: bool) -> None:
     files, ours = stopped()
-    # The first aborted transaction loses its marker: what it has written belongs to the next one.
+    # The first aborted transaction loses its marker: its records now belong to the next transaction.
     lost = ours.model.aborted()[0]
     batch = next(each for each in ours.log.iterate_batches() if each.header.base_offset == lost.last_offset)
     files.names[batch.path].data[batch.position + 30] ^= 1

@@ -1,4 +1,4 @@
-"""What verification says of a log, held against what the engine then does with it."""
+"""Verification predicts the engine's handling of a log."""
 
 import pytest
 from hypothesis import given, settings

@@ -17,7 +17,7 @@ from tests.storage.transactional_log import DIRECTORY, HOUR_MS, TransactionalLog
 
 
 class Watched:
-    """Files of another process, which goes on before each look at them."""
+    """Files of another process, which makes progress before each access."""
 
     def __init__(self, files: FaultyFiles, before: Callable[[], None]) -> None:
         self._files = files
@@ -29,7 +29,7 @@ class Watched:
 
 
 def aborted_and_superseded() -> TransactionalLog:
-    """A log of many segments, whose transactions begin in one and are aborted in another."""
+    """Return a log of many segments with transactions that are aborted in a later segment."""
     ours = TransactionalLog(FaultyFiles())
     for number in range(10):
         ours.data(number % 2, key=f"key-{number % 3}")
@@ -44,7 +44,7 @@ def aborted_and_superseded() -> TransactionalLog:
 
 
 def compacting(log: PartitionLog, passes: int) -> Iterator[None]:
-    """Compacts a log again and again, the grace of what was deleted being over each time, step by step."""
+    """Compact a log repeatedly in steps; the delay for deleted files has passed at each pass."""
     for number in range(passes):
         now_ms = number * 2 * HOUR_MS
         todo = find_log_to_clean(log, 0, log.log_end_offset, now_ms)
@@ -58,7 +58,10 @@ def compacting(log: PartitionLog, passes: int) -> Iterator[None]:
 @pytest.mark.parametrize("passes_before", [0, 1])
 @pytest.mark.parametrize(("steps", "looks"), [(1, 1), (1, 3), (1, 5), (1000, 1)])
 def test_nothing_is_wrong_whenever_the_daemon_compacts(passes_before: int, steps: int, looks: int) -> None:
-    """In: how often it has compacted before; how many steps it does in how many looks at files."""
+    """Verify while the daemon compacts.
+
+    `passes_before` earlier compactions, then `steps` in `looks` file accesses.
+    """
     for first in range(1 + passes_before, 50, 2):
         ours = aborted_and_superseded()
         files = ours.log.files

@@ -1,1 +1,1 @@
-"""The journal: its bytes, its files, and what counts after a crash."""
+"""The journal: its bytes, its files, and the valid entries after a crash."""

@@ -1,4 +1,4 @@
-"""Files that are written in turn, what of them counts after a crash, and what is damage."""
+"""Journal files: rotation, the valid entries after a crash, and damage."""
 
 import errno
 from collections.abc import Iterator
@@ -242,8 +242,10 @@ def test_its_removal_is_tried_again_where_the_disk_refuses(files: FaultyFiles) -
 
 
 def test_a_file_may_be_read_while_it_is_written(files: FaultyFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a thread that opens a log: what is just being written is not there yet, and what is being written over is
-    needed by nobody."""
+    """A thread that opens a log reads the file during a write.
+
+    It does not see the current write, and it no longer needs an overwritten entry.
+    """
     to = journal(files)
     entries = written(files, to, ORDERS, 2)
     read = files.read

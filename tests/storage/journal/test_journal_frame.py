@@ -1,4 +1,4 @@
-"""The journal's bytes: what is written is read again, and nothing else is."""
+"""The journal's bytes: a reader returns exactly the written entries."""
 
 import pytest
 from hypothesis import given

@@ -162,7 +162,7 @@ def test_a_transaction_begins_only_with_the_consent_of_its_coordinator() -> None
     state.record_batch(sent, 0, NOW_MS)
     assert not state.needs_verification(part(1, 0, 1))
     state.check_batch(part(1, 0, 1))
-    # Ended meanwhile: what is on its way needs another consent.
+    # The transaction ended meanwhile: a batch in flight needs a new verification.
     state.record_marker(1, 0, 0, 1, NOW_MS)
     with pytest.raises(InvalidTransactionState):
         state.check_batch(part(1, 0, 1), held)

@@ -274,7 +274,7 @@ def test_the_report_is_one_line_that_names_the_bytes_cut() -> None:
 
 
 def test_what_was_cut_at_the_recovery_point_does_not_come_back() -> None:
-    """A next segment may begin there, and then nobody looks at the end of this one again."""
+    """A new segment may begin there, and later recoveries do not check the end of this one."""
     files = FaultyFiles()
     log = PartitionLog.open(files, "/data/orders-0", LogConfig())
     log.append_records([record(0)])

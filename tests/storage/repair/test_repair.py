@@ -33,7 +33,7 @@ COPY = "/copy"
 
 
 def in_place(files: FaultyFiles) -> list[str]:
-    """Repairs the log where it is; the paths of what was damaged."""
+    """Repair the log in place; return the paths of damaged files."""
     _, damaged = repair_in_place(files, the_log(files), lambda log: LogRepair(files, log))
     return damaged
 
