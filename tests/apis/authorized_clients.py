@@ -1,4 +1,4 @@
-"""A server that authorizes, and clients that are whoever their client id says.
+"""A server with authorization that takes the client id as the principal.
 
 async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
     await allow(server, "alice", Operation.READ, ResourceType.TOPIC, "orders")
@@ -39,7 +39,7 @@ async def authorizing(
     *,
     topics: Sequence[tuple[str, int]] = (("orders", 3), ("secret", 2)),
 ) -> AsyncIterator[Server]:
-    """A server whose clients are who they say; only the admin may do anything as yet."""
+    """Start a server that trusts client ids as principals; only the admin has permissions."""
     trust_client_ids(monkeypatch)
     async with serving(None, AUTHORIZER | dict(properties or {}), topics=topics) as server:
         yield server
@@ -84,7 +84,7 @@ async def admin_and_alice(
     monkeypatch: pytest.MonkeyPatch,
     properties: Mapping[str, str] | None = None,
 ) -> AsyncIterator[tuple[Server, Client, Client]]:
-    """The same with a client who may do anything, and one who may do nothing as yet."""
+    """The same, with a client with all permissions and one with none."""
     async with (
         authorizing(monkeypatch, properties) as server,
         Client(server, ADMIN) as admin,

@@ -1,4 +1,4 @@
-"""ApiVersions, FindCoordinator, DescribeCluster, and the address that clients are told."""
+"""ApiVersions, FindCoordinator, DescribeCluster, and the address in responses to clients."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Consumer groups over the wire: who is asked, and what is said where nobody is."""
+"""Consumer groups over the wire: the responsible broker, and the response without one."""
 
 from pathlib import Path
 

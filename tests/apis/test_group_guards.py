@@ -1,4 +1,4 @@
-"""Members, described groups, coordinators: what is refused, hidden, and in which order."""
+"""Members, described groups, coordinators: rejected and hidden groups, and their order."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Guards that take more than a slice: what they guard is answered as if they had not."""
+"""Guards that need more than one time slice do not change the response."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Metadata, DescribeTopicPartitions, DescribeCluster: what is shown, refused and hidden."""
+"""Metadata, DescribeTopicPartitions, DescribeCluster: visible, rejected and hidden topics."""
 
 from typing import Any
 
@@ -157,7 +157,7 @@ async def test_pages_of_topics_are_of_those_that_may_be_described(monkeypatch: p
         asked = [TopicRequest(name=name) for name in ("d", "c", "b", "a")]
         answer = await alice.call(DescribeTopicPartitionsRequest(topics=asked), 0)
         assert errors(answer) == [("a", NONE), ("c", NONE), ("b", DENIED), ("d", DENIED)]
-        # A page begins behind what is not shown.
+        # A page continues after hidden topics.
         request = DescribeTopicPartitionsRequest(
             topics=[], cursor=Cursor(topic_name="b", partition_index=1), response_partition_limit=1
         )

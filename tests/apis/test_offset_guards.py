@@ -81,7 +81,7 @@ async def test_a_commit_needs_the_group_then_each_topic(
         if version < 10:
             await allow(server, "alice", AclOperation.READ, TOPIC, "nowhere")
             assert (await errors(*names))["nowhere"] == UNKNOWN
-        # What fails before the group is asked comes first, in the order of the request.
+        # Errors found before the group handles the request come first, in request order.
         assert list(await errors("orders", "nowhere", "secret")) == ["nowhere", "secret", "orders"]
 
 

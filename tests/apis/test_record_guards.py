@@ -1,4 +1,4 @@
-"""Produce, Fetch, and what else is asked of partitions."""
+"""Authorization of Produce, Fetch and other partition requests."""
 
 import asyncio
 from typing import Any
@@ -190,7 +190,7 @@ async def test_a_session_is_looked_at_each_time(monkeypatch: pytest.MonkeyPatch,
         answer = await alice.call(fetch(server, version, "orders", "secret", epoch=0), version)
         session_id = answer.session_id
         assert session_id
-        for epoch in (1, 2):  # what is refused is told each time
+        for epoch in (1, 2):  # each rejection reports the error
             request = fetch(server, version, session_id=session_id, epoch=epoch)
             found = fetched(server, await alice.call(request, version), version)
             assert found["secret"] == (DENIED, False)

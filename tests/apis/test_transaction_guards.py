@@ -135,7 +135,7 @@ async def test_what_brokers_add_needs_cluster_action(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_whole_transaction_of_who_may_just_do_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server adds the partitions and writes the markers itself: nobody asks whether its client might."""
+    """The server adds the partitions and writes the markers itself, without authorization of the client."""
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await allow(server, "alice", AclOperation.WRITE, TRANSACTIONAL_ID, "pay")
         await allow(server, "alice", AclOperation.WRITE, TOPIC, "orders")
@@ -151,7 +151,7 @@ async def test_a_whole_transaction_of_who_may_just_do_that(monkeypatch: pytest.M
         answer = await alice.call(request, 12)
         assert answer.responses[0].partition_responses[0].error_code == NONE
         await allow(server, "bob", AclOperation.DESCRIBE, TRANSACTIONAL_ID, "pay")
-        async with Client(server, "bob") as bob:  # who may not see the topics of the transaction
+        async with Client(server, "bob") as bob:  # bob may not describe the topics of the transaction
             described = DescribeTransactionsRequest(transactional_ids=["theirs", "pay"])
             theirs, pay = (await bob.call(described, 0)).transaction_states
             assert (theirs.transactional_id, theirs.error_code) == ("theirs", ID_DENIED)

@@ -1,4 +1,4 @@
-"""The levels of `transaction.version`: what clients are told; theirs, and that of a directory, may be another."""
+"""The levels of `transaction.version`: the finalized one, and clients and directories with another one."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ def at(level: int) -> Mapping[str, str]:
 
 
 async def finalized(client: Client) -> int:
-    """The level that a client is told; 0 where it is told none."""
+    """Return the finalized level in ApiVersions, 0 if it is absent."""
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     answer = await client.call(request, 3)
     levels: dict[str, int] = {each.name: each.max_version_level for each in answer.finalized_features}
@@ -44,7 +44,7 @@ async def test_clients_of_a_level_and_those_that_know_none_have_transactions(lev
 @pytest.mark.parametrize("then", LEVELS)
 @pytest.mark.parametrize("first", LEVELS)
 async def test_a_directory_of_one_level_is_served_at_another(tmp_path: Path, first: int, then: int) -> None:
-    """A client that learns of the new level goes on with what is open; a new one ends what is open."""
+    """A client that learns of the new level continues its open transaction; a new client aborts it."""
     going_on, left = Transactor("goes-on", level=first), Transactor("left", level=first)
     async with serving(tmp_path, at(first), topics=TOPICS) as server, Client(server) as client:
         for each in (going_on, left):

@@ -42,7 +42,7 @@ class Writer(TransactionMarkerWriter):
 
 
 class Coordinator:
-    """Hears what became of markers."""
+    """Records the results of markers."""
 
     def __init__(self) -> None:
         self.told: asyncio.Queue[Any] = asyncio.Queue()
@@ -52,7 +52,7 @@ class Coordinator:
 
 
 class LoopOfTimers:
-    """Runs what is due now when asked, and notes how long others have to wait."""
+    """Runs due callbacks on request and records the delays of the others."""
 
     def __init__(self) -> None:
         self.due: list[Callable[[], object]] = []

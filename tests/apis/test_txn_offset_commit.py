@@ -1,4 +1,4 @@
-"""TxnOffsetCommit through the server: what happens while the coordinator of the transaction is asked."""
+"""TxnOffsetCommit through the server: events during the verification with the transaction coordinator."""
 
 import asyncio
 

@@ -1,10 +1,10 @@
-"""Captures what stock clients and a real Kafka say to each other, and keeps what shows every field.
+"""Capture the frames between stock clients and a real Kafka; keep exchanges that show every field.
 
 python -m tests.frames.capture [--kafka VERSION] [--scene NAME ...]
 
 Needs Java, Maven, Go and Node. The clients are those of `tests/interop`; the sessions of `tests/oracle` add the
-versions that no client of today speaks. Of an older Kafka only these are kept: what the newest does not answer.
-Where scenes are named, what is kept stays, and these add what it does not show.
+versions that current clients do not use. Of an older Kafka, only versions that the newest lacks are kept. With
+named scenes, the kept exchanges stay, and the scenes add new ones.
 """
 
 import argparse
@@ -57,9 +57,9 @@ QUICK = {"group.consumer.min.session.timeout.ms": "100", "group.consumer.min.hea
 """What the clients' consumer groups need besides."""
 BROKER = "kafka"
 OF_A_BROKER = ("broker-1-txn-marker-sender", "AddPartitionsManager-client-1")
-"""Client ids of the connections that a broker opens to itself, at the address that clients are told."""
+"""Client ids of a broker's connections to itself, at the address for clients."""
 WELL_FORMED = ("what_is_served",)
-"""Of the sessions about frames, those that send nothing which no encoder would write."""
+"""The frame sessions that send only well-formed frames."""
 COMMANDS = (
     ("org.apache.kafka.tools.TopicCommand", "--create", "--topic", "tools", "--partitions", "2"),
     ("org.apache.kafka.tools.TopicCommand", "--alter", "--topic", "tools", "--partitions", "3"),
@@ -76,7 +76,7 @@ COMMANDS = (
     ("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", "tools"),
 )
 MOVED = "moved"
-"""A topic whose leader is elected, and whose partition is reassigned to where it is."""
+"""A topic for a leader election and a reassignment to its present replica."""
 ABOUT_REASSIGNMENTS = (
     ("reassign.ReassignPartitionsCommand", "--reassignment-json-file", "{plan}", "--execute"),
     ("reassign.ReassignPartitionsCommand", "--list"),
@@ -104,7 +104,7 @@ ABOUT_TRANSACTIONS = (
 
 @contextlib.contextmanager
 def behind_a_proxy(directory: str, version: str) -> Iterator[tuple[Proxy, str]]:
-    """A broker of this Kafka: what stands before it, and the address of that."""
+    """Start a broker of this Kafka behind a proxy; yield the proxy and its address."""
     (port,) = free_ports(1)
     properties = {
         **ONE_AFTER_THE_OTHER,
@@ -237,7 +237,7 @@ def administrators(proxy: Proxy, bootstrap: str) -> None:
 
 
 def administrators_of_reassignments(proxy: Proxy, bootstrap: str) -> None:
-    """Kafka's own tools, about where partitions are and who leads them."""
+    """Run Kafka's own tools for reassignments and leader elections."""
     Broker(bootstrap, None).create_topic(MOVED, 1)
     proxy.client = "java"
     with tempfile.NamedTemporaryFile("w", suffix=".json") as plan:
@@ -269,7 +269,7 @@ def by_hand(proxy: Proxy, bootstrap: str) -> None:
 
 
 def who_may(directory: str, version: str) -> list[Conversation]:
-    """Every version of what authenticates clients and says what they may do, at a broker that asks for both."""
+    """Record every version of the authentication and authorization requests, at a secured broker."""
     broker = KafkaBroker(
         directory, {**ONE_AFTER_THE_OTHER, **SETUPS[SECURED]}, version, listeners=LISTENERS[SECURED]
     )
@@ -323,7 +323,7 @@ SCENES: dict[str, Callable[[Proxy, str], dict[str, str] | None]] = {
     "reassignments": administrators_of_reassignments,
     BY_HAND: by_hand,
 }
-"""In their order; those that begin with a client return which release it is."""
+"""Scenes in order; those that begin with a client return its release."""
 WHO_MAY = "who-may"
 """The scene that has a broker of its own."""
 
@@ -368,7 +368,7 @@ def main() -> int:
 
 
 def spoken(exchange: Exchange) -> Exchange:
-    """By whom: what a broker asks itself comes while it serves somebody else."""
+    """Mark an exchange that the broker started itself, since it may come during that of a client."""
     client_id = parse_request_header(exchange.request).client_id
     return exchange._replace(client=BROKER) if client_id in OF_A_BROKER else exchange
 

@@ -1,4 +1,4 @@
-"""Which of many exchanges are worth keeping: those that show a field in a way that none before them did."""
+"""Selection of the exchanges that show a field in a new way."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ def choose(exchanges: Iterable[Exchange]) -> list[Exchange]:
 
 
 def new_to(kept: Iterable[Exchange], exchanges: Iterable[Exchange]) -> list[Exchange]:
-    """The same of what adds something to those that are kept."""
+    """Select the exchanges that add something to the kept ones."""
     seen: dict[tuple[str, str, int], set[Sight]] = defaultdict(set)
     for exchange in kept:
         seen[exchange.client, exchange.api.name, exchange.version] |= set(sights_of(exchange))

@@ -48,7 +48,7 @@ class Conversation:
             if response is None:
                 continue
             if header.api_key == ApiKey.API_VERSIONS and response[4:6] == _UNSUPPORTED:
-                continue  # in the shape of version 0, whatever was asked
+                continue  # the response has the format of version 0, whatever the request's version
             yield Exchange(self.client, APIS[header.api_key], header.api_version, request, response)
             if (header.api_key, header.api_version) == _BEFORE_BARE_TOKENS:
                 return
@@ -71,7 +71,7 @@ class Proxy:
     def __init__(self, port: int, upstream: str) -> None:
         """In: where it listens; HOST:PORT of the broker."""
         self.client = ""
-        """Who opens the connections that come now; those of nobody are not kept."""
+        """The client of new connections; connections without a client are not recorded."""
         self.conversations: list[Conversation] = []
         self._host, _, self._port = upstream.rpartition(":")
         self._loop = asyncio.new_event_loop()

@@ -14,7 +14,7 @@ _BY_NAME: Final = {api.name: api for api in APIS.values()}
 
 
 class Exchange(NamedTuple):
-    """A request and what the broker answered: whole frames without their size, and who asked."""
+    """A request and its response, as whole frames without their size, and the client."""
 
     client: str
     api: Api
@@ -46,7 +46,7 @@ def kept_of(kafka: str) -> list[Exchange]:
 
 
 def origin(kafka: str) -> dict[str, Any]:
-    """What the first line says of what is kept of this Kafka."""
+    """Return the first line of the recording for this Kafka."""
     with _file(kafka).open(encoding="ascii") as file:
         first: dict[str, Any] = json.loads(file.readline())
     return first
@@ -71,7 +71,7 @@ def response_again(exchange: Exchange) -> bytes:
 
 
 def write(kafka: str, about: dict[str, Any], exchanges: Iterable[Exchange]) -> None:
-    """Replaces what is kept of this Kafka. In: what the first line shall say."""
+    """Replace the recording for this Kafka; `about` is its first line."""
     ordered = sorted(exchanges, key=lambda each: (each.api.key, each.version, each.client, each.request))
     lines = [json.dumps(about)]
     for client, api, version, request, response in ordered:

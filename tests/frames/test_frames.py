@@ -1,7 +1,7 @@
-"""What stock clients and a real broker said to each other: each frame decodes, and encodes to the same bytes.
+"""Frames between stock clients and a real broker: each decodes, and encodes to the same bytes.
 
-They hold what no declaration shows by itself: which header goes with which version, what is null and what is
-empty, which tags are left out, in which order what is unordered is sent.
+They show facts that the message declarations lack: the header version of each API version, null versus empty
+values, omitted tags, and the order of unordered fields.
 """
 
 import pytest
@@ -73,7 +73,7 @@ def test_every_frame_encodes_to_the_same_bytes(api: str, version: int) -> None:
 
 
 def is_the_same_again(exchange: Exchange) -> bool:
-    """Whether both frames, decoded and encoded, are what they were."""
+    """Return whether both frames survive decoding and encoding unchanged."""
     again = request_again(exchange), response_again(exchange)
     return again == (exchange.request, exchange.response)
 

@@ -21,7 +21,7 @@ class Scraped:
         return {sample.name for family in self.families for sample in family.samples}
 
     def get(self, name: str, **labels: str) -> float | None:
-        """The value of a sample with these labels and no others; None where there is none."""
+        """Return the value of the sample with exactly these labels, or None."""
         found = [
             sample.value
             for family in self.families

@@ -44,7 +44,7 @@ async def members(stack: AsyncExitStack, api: Api, *names: str) -> list[Member]:
 
 
 async def passes(api: Api, ms: int, group: str = GROUP) -> None:
-    """So much time for a group in which nobody is heard."""
+    """Advance the clock of a group without heartbeats from its members."""
     silent = [member.name.client_id for member in api.control.groups.get_group(group).members]
     await api.control.clock_commands.advance_clock(
         group, ms, silent=silent, settle_ms=0, description="advance", actor=None
@@ -140,7 +140,7 @@ async def test_members_of_consumer_groups_are_counted_too(api: Api) -> None:
         epoch = await beat(alice, "a", 0)
         await beat(bob, "b", 0)
         await passes(api, ASSIGNMENT_INTERVAL_MS)
-        # It is told to give a partition up, and never does.
+        # The member gets a request to revoke a partition and never does.
         await beat(alice, "a", epoch, 0, 1, 2, topic_id=topic.topic_id)
         await passes(api, REVOCATION_MS)
         found = await scrape(api)

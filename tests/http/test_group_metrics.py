@@ -153,7 +153,7 @@ async def test_any_name_is_only_a_name(api: Api) -> None:
         await commit(api, name, 1)
     found = await scrape(api, PAGE)
     assert sorted(found.labels(MEMBERS, "consumergroup")) == sorted(names)
-    # What a group is called decides who asks for it, and nothing else.
+    # Any group name selects exactly its own group.
     assert len((await scrape(api, f"{PAGE}?match={quote(names[0])}")).labels(MEMBERS, "consumergroup")) == 1
 
 

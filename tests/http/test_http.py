@@ -1,4 +1,4 @@
-"""The HTTP port as those use it who mean no harm, and those who do."""
+"""The HTTP port with well-behaved and hostile clients."""
 
 import asyncio
 import logging

@@ -55,7 +55,7 @@ class KafkaCluster:
         version: str = NEWEST,
         java_options: Sequence[str] = ("-Xmx384m",),
     ) -> None:
-        """In: a directory for what they keep; what all are told; which Kafka; options of each JVM."""
+        """Configure the nodes: their data `directory`, common properties, the Kafka version, and JVM options."""
         *ports, controller_port = free_ports(len(NODE_IDS) + 1)
         self.nodes = {
             node_id: Node(

@@ -30,10 +30,10 @@ Deleted = set[tuple[Any, ...]]
 
 
 def make_consumer_groups(connection: Connection, prefix: str) -> Deleted:
-    """Makes groups that are stable, amid a reconciliation, with a static member away, with a regular expression,
-    upgraded with a classic member left in it, empty with offsets, and one that is deleted. `orders` is their topic.
+    """Create consumer groups in every state and return the keys of deleted records.
 
-    Out: the keys of what was deleted and has not come back.
+    The groups: stable, reconciling, with an absent static member, with a regular expression, upgraded with a
+    remaining classic member, empty with offsets, and deleted. Their topic is `orders`.
     """
     _two_members(connection, f"{prefix}-stable")
     commit_where_it_reads(connection, go_on(connection, f"{prefix}-stable"), f"{prefix}-stable", 100)
@@ -67,7 +67,7 @@ def commit_where_it_reads(connection: Connection, seen: View, group: str, offset
 
 
 def _two_members(connection: Connection, group: str, **second: Any) -> None:
-    """The first was told to give up half of what it has, and has not said yet that it did."""
+    """The first member has to revoke half of its partitions and has not confirmed it."""
     joined = join(connection, group, "first")
     join(connection, group, "second", subscribed_topic_names=["orders"], **second)
     owned = {"orders": list(range(history.PARTITIONS))}

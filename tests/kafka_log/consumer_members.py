@@ -1,6 +1,6 @@
-"""Members of consumer groups, spoken for by hand: they go on with what a description says of them, no more.
+"""Members of consumer groups, played from the description of the group alone.
 
-So it does not matter who had them before: members that Kafka knew go on in groupd, and the other way round.
+So their previous coordinator does not matter: members of a Kafka broker continue in groupd, and the reverse.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,10 @@ def topic_ids(connection: Connection) -> dict[str, bytes]:
 def heartbeat(
     connection: Connection, group: str, member_id: str, epoch: int, owned: Partitions | None, **fields: Any
 ) -> Any:
-    """Sends a heartbeat; its answer, which is no refusal. In: what the member owns; fields by name."""
+    """Send a heartbeat and return its successful response.
+
+    `owned` are the partitions of the member; `fields` override request fields.
+    """
     if owned is not None:
         ids = topic_ids(connection) if owned else {}
         fields["topic_partitions"] = [
@@ -65,8 +68,10 @@ def assert_nothing_lost(before: Partitions, after: Partitions, target: Partition
 
 
 def go_on(connection: Connection, group: str) -> View:
-    """Every member sends heartbeats, says what it owns and comes again where it was away, until the group is
-    stable; the description then. None of them loses what it had, and the epoch stays."""
+    """Let every member heartbeat and rejoin until the group is stable; return its description.
+
+    No member may lose a partition, and the epoch must not change.
+    """
     first = describe_consumer_group(connection, group)
     seen = first
     for _ in range(ROUNDS):
@@ -113,13 +118,13 @@ def _go_on(connection: Connection, group: str, member_id: str, member: View) -> 
         answer = heartbeat(connection, group, member_id, member["epoch"], member["assignment"], **said)
         assert answer.member_epoch >= member["epoch"], answer
         owned = _assigned(connection, answer)
-        if owned != member["assignment"]:  # it says that it gave up what it has no more
+        if owned != member["assignment"]:  # the member reports that it revoked its lost partitions
             answer = heartbeat(connection, group, member_id, answer.member_epoch, owned, **said)
     return _assigned(connection, answer)
 
 
 def _assigned(connection: Connection, answer: Any) -> Partitions:
-    """What a full heartbeat was told, which always says it."""
+    """Return the assignment in a full heartbeat response, which always includes it."""
     names = {topic_id: name for name, topic_id in topic_ids(connection).items()}
     assert answer.assignment is not None, answer
     return {

@@ -104,9 +104,9 @@ def delete_group(connection: Connection, group: str) -> None:
 
 
 def fill(connection: Connection) -> Deleted:
-    """Makes groups with a dynamic, a static and no member, one without membership and one that is deleted.
+    """Create groups with a dynamic member, a static one and none, a group without membership, and a deleted group.
 
-    Out: the keys of what was deleted and has not come back.
+    Return the keys of deleted records.
     """
     everywhere = dict.fromkeys(range(PARTITIONS), 1)
     dynamic, generation = join(connection, "by-hand-dynamic")

@@ -1,10 +1,10 @@
-"""Captures directories of a real broker, for the tests: python -m tests.kafka_log.record [NAME ...]
+"""Capture data directories of a real broker for the tests: python -m tests.kafka_log.record [NAME ...]
 
-Needs Java, Maven and a minute. Each scenario runs a broker of its own and real clients, asks the broker what it
-serves, stops or kills it, and keeps its whole data directory, and beside it what the broker said and what Kafka's
-log tool reads in it. `values` are records of the offsets log in every version that Kafka's classes can write.
+Needs Java, Maven and a minute. Each scenario runs its own broker with real clients, records the broker's responses,
+and stops or kills it. It keeps the whole data directory, the responses and the output of Kafka's log tool. `values`
+are records of the offsets log in every version that Kafka's classes can write.
 
-The broker's indexes are small here, for it leaves all of them preallocated when it is killed.
+The broker's indexes are small here, because a killed broker leaves all of them preallocated.
 """
 
 import json
@@ -150,7 +150,7 @@ def compacted(kafka: KafkaBroker) -> Served:
 
 
 def _compact_in(clients: Workload, name: str, victim: str) -> None:
-    """One codec's part of the history: groups that live on, and those that the next part deletes."""
+    """Write one codec's part of the history: groups that stay, and groups that the next part deletes."""
     orders = [("orders", number, len(name) + number) for number in range(4)]
     if victim:
         clients.delete_group(victim)
@@ -204,7 +204,7 @@ def _wait_for_the_cleaner(kafka: KafkaBroker, clients: Workload) -> None:
 
 
 class Scenario(NamedTuple):
-    """What a broker goes through, from its first start to its end, and what it served before that."""
+    """The history of a broker from its first start to its end, and its responses before the end."""
 
     properties: dict[str, str]
     run: Callable[[KafkaBroker], Served]
@@ -259,7 +259,7 @@ def read_by_kafka(data_directory: str) -> dict[str, Any]:
 
 
 def capture(name: str) -> None:
-    """Runs one scenario and keeps what came of it."""
+    """Run one scenario and keep its results."""
     with tempfile.TemporaryDirectory(prefix="kafka-log-") as directory:
         scenario = SCENARIOS[name]
         kafka = KafkaBroker(directory, SMALL_INDEXES | scenario.properties)

@@ -1,4 +1,4 @@
-"""groupd's compaction on the logs of a real broker: whoever loads them afterwards sees what the broker served."""
+"""groupd's compaction of a real broker's logs keeps the state that the broker served."""
 
 import struct
 from pathlib import Path

@@ -137,7 +137,7 @@ def batches(data: Path) -> Iterator[tuple[str, int, bytes]]:
 
 
 def commit(connection: Connection, group: str, topic: str, partition: int, offset: int) -> None:
-    """A commit of a client that is no member."""
+    """Commit an offset as a client without membership."""
     request = OffsetCommitRequest(
         group_id=group,
         topics=[
@@ -166,7 +166,7 @@ def test_offsets_groups_members_and_generations_are_those_of_the_broker(
 def test_members_of_consumer_groups_go_on_where_the_broker_left_them(
     tmp_path: Path, how: signal.Signals
 ) -> None:
-    """They send heartbeats and commits, come again, give up what they were to give up; none loses a partition."""
+    """They heartbeat, commit, rejoin and revoke as required; no member loses a partition."""
     unpack("clean", str(tmp_path))
     daemon = Daemon(str(tmp_path))
     try:

@@ -77,7 +77,7 @@ def test_a_broker_serves_what_groupd_served_and_the_other_way_round(name: str, t
             changed = view(connection)
         broker.stop()
     assert_same(kafkas, ours, expected(name)["served"])
-    # It says so when it does not like what it finds.
+    # The broker logs problems with the files.
     told = (tmp_path / "broker.log").read_text()
     assert told
     assert not complaints(told)

@@ -23,7 +23,7 @@ ASKS_NOBODY = 10
 
 
 async def hang(client: Client) -> None:
-    """A record of a transaction in orders-0 of which no coordinator is told."""
+    """Write a transactional record to orders-0 that its coordinator does not know."""
 
     async def ask() -> ErrorCode:
         records = transactional(PRODUCER_ID, EPOCH, 0, value=HANGING.encode(), time_ms=clock.now().wall_ms)

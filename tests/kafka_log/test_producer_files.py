@@ -1,6 +1,5 @@
-"""Snapshots of producers and indexes of aborted transactions: what a broker writes is found again in its batches,
-and a broker goes on with what was written here.
-"""
+"""Producer snapshots and transaction indexes: groupd rebuilds a broker's files from its batches, and a broker
+continues with files from groupd."""
 
 import re
 import time

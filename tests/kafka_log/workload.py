@@ -142,7 +142,7 @@ class Workload:
         self.wait(is_deleted, f"{group} to be deleted")
 
     def delete_offsets(self, group: str, topic: str, partitions: Sequence[int]) -> None:
-        """Deletes committed offsets of partitions that nobody in the group reads."""
+        """Delete committed offsets of partitions without subscribed members."""
         parts = [OffsetDeleteRequestPartition(partition_index=number) for number in partitions]
         topics = [OffsetDeleteRequestTopic(name=topic, partitions=parts)]
         request = OffsetDeleteRequest(group_id=group, topics=topics)

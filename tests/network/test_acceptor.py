@@ -82,7 +82,7 @@ async def test_connections_beyond_the_limit_of_their_address_are_turned_away(
 async def test_when_there_are_as_many_connections_as_there_may_be_new_ones_wait(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As in Kafka, where the acceptor waits: nobody is turned away."""
+    """As in Kafka, the acceptor waits and rejects no connection."""
     async with serving(tmp_path, {"max.connections": "2"}) as server, Client(server) as first:
         assert await is_served(first)
         async with AsyncExitStack() as stack:
@@ -197,7 +197,7 @@ def large(size: int) -> ListGroupsRequest:
 
 
 async def half_sent(clients: Iterable[Client]) -> list[bytes]:
-    """Begins a request on each connection; what is left of it."""
+    """Send a part of a request on each connection; return the remaining bytes."""
     left = []
     for client in clients:
         frame = client.frame(large(LIMIT - 10_000), 4)
@@ -276,7 +276,7 @@ async def test_a_peer_that_reads_nothing_holds_one_answer_however_much_it_asks_f
     async with serving(tmp_path) as server, Client(server) as client:
         await produced(client)
         for _ in range(asked):
-            client.send(fetch_all(), 7)  # the reader of a stream stops when nobody takes what it has
+            client.send(fetch_all(), 7)  # the stream reader pauses while its data is not consumed
         while metric(server, "groupd_answer_bytes") == 0:
             await passes(server)
         for _ in range(5):
@@ -305,7 +305,7 @@ async def test_many_peers_that_read_nothing_hold_a_bound_and_a_batch_each(tmp_pa
             await passes(server)
         assert metric(server, "groupd_answer_bytes") < unread.limit_bytes
         unread.limit_bytes = unread.held_bytes
-        # Whoever asks now gets a batch: nobody is kept from getting on.
+        # A request now gets a batch: every client makes progress.
         friend.send(fetch_all(), 7)
         answer = await friend.receive()
         assert 0 < len(answer.responses[0].partitions[0].records) < 2 * BATCH_BYTES

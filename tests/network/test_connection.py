@@ -1,4 +1,4 @@
-"""Bytes in any shape: answered in order, or one connection closed and nobody else disturbed."""
+"""Arbitrary bytes: responses in order, or only this connection closed."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 async def lives(server: Server) -> bool:
-    """Whether the server answers somebody else."""
+    """Return whether the server responds to another client."""
     async with Client(server) as other:
         answer = await other.call(ApiVersionsRequest(), 0)
         return bool(answer.error_code == ErrorCode.NONE)

@@ -1,4 +1,4 @@
-"""Requests that come again just so: the answers and the effects are those that they would have had anyway."""
+"""Repeated identical requests have the same responses and effects as on the normal path."""
 
 import asyncio
 import copy
@@ -32,7 +32,7 @@ STEPS = 400
 
 
 class Sent:
-    """A transport that keeps what is written to it."""
+    """A transport that keeps the written bytes."""
 
     def __init__(self) -> None:
         self.written = bytearray()
@@ -42,7 +42,7 @@ class Sent:
         self.written += data
 
     def get_extra_info(self, _: str) -> object:
-        """There is no socket."""
+        """Return None, since there is no socket."""
         return None
 
     def get_write_buffer_size(self) -> int:
@@ -91,11 +91,11 @@ class Heard:
 
 
 async def fed(connection: Connection, sent: Sent, pieces: list[bytes]) -> bytes:
-    """What a connection answers to what it reads."""
+    """Feed the pieces to a connection and return its responses."""
     start = len(sent.written)
     for piece in pieces:
         connection.data_received(piece)
-        while connection._replies or len(connection._endpoint.run_queue):  # noqa: ASYNC110 - nobody tells
+        while connection._replies or len(connection._endpoint.run_queue):  # noqa: ASYNC110 - there is no event for this
             await asyncio.sleep(0)
     return bytes(sent.written[start:])
 

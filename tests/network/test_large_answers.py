@@ -56,7 +56,7 @@ class Peer(StandInConnection):
         self.filled.set()
 
     def fail(self, problem: Exception) -> None:
-        """There will be none."""
+        """Fail the response."""
         self.problem = problem
         self.filled.set()
 
@@ -144,7 +144,7 @@ async def test_who_hardly_reads_is_cut_off_when_another_waits(
 async def test_who_reads_on_is_not_cut_off_though_new_answers_come_for_it(
     answers: LargeResponseWriter, clock: ManualClock
 ) -> None:
-    """It reads a quarter of what it was given in each time that it has: a sixth is asked of it."""
+    """It reads a quarter of its response in each period; the limit requires a sixth."""
     reader, waiting = Peer().ask(answers, 90 * MIB), Peer()
     await made(reader)
     waiting.ask(answers, MIB)
@@ -157,7 +157,7 @@ async def test_who_reads_on_is_not_cut_off_though_new_answers_come_for_it(
 
 
 async def test_what_comes_after_a_large_answer_is_none(answers: LargeResponseWriter) -> None:
-    """A consumer that has read it, and leaves unread what it has fetched since, keeps nobody waiting here."""
+    """A consumer that has read it delays no other client with a later unread response."""
     reader = Peer().ask(answers, 80 * MIB)
     await made(reader)
     reader.answer_bytes += 100 * MIB

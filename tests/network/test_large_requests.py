@@ -1,4 +1,4 @@
-"""Requests of many elements, which are decoded elsewhere and answered in steps: what may happen in between."""
+"""Requests of many elements, decoded in another thread and answered in steps, with other requests in between."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from tests.broker.harness import Client, serving
 
 STRANGERS = 10_000
-"""Topics that nobody knows: what makes a commit take many slices."""
+"""Unknown topics that make a commit take many time slices."""
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -67,7 +67,7 @@ async def committed(server: Server) -> list[int]:
 
 async def in_line(server: Server) -> None:
     """Waits until a request was answered in part."""
-    while not len(server.run_queue):  # noqa: ASYNC110 - the queue tells nobody
+    while not len(server.run_queue):  # noqa: ASYNC110 - the queue has no event
         await asyncio.sleep(0)
 
 

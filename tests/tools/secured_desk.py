@@ -1,4 +1,4 @@
-"""As `desk.py`, at a broker that lets in by SASL over TLS those who have a password."""
+"""As `desk.py`, at a broker with SASL over TLS."""
 
 import os
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tests.tools.machine import Done, Machine
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who somebody is, and how that is proven."""
+    """A user and the credentials."""
 
     user: str
     password: str

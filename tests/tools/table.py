@@ -7,8 +7,9 @@ _COORDINATOR = re.compile(r"(\S+:\d+) +\((\d+)\)")
 
 
 def rows(printed: str, first: str = "GROUP") -> list[Row]:
-    """The rows of the tables in a tool's output, each by its column's names. In: the first column's name, by
-    which a heading is known. What is no row of a table (a warning, an error) is left out.
+    """Return the rows of the tables in a tool's output, each by column name.
+
+    `first` is the first column's name, which identifies a heading. Other lines (warnings, errors) are left out.
     """
     names: list[str] = []
     found = []

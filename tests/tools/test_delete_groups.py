@@ -1,4 +1,4 @@
-"""kafka-consumer-groups deletes groups and their offsets, unless somebody uses them."""
+"""kafka-consumer-groups deletes groups and their offsets, unless they have members."""
 
 import pytest
 

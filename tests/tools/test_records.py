@@ -51,7 +51,7 @@ def test_what_the_console_producer_writes_the_console_consumer_prints(
 
 
 def test_the_console_consumer_resumes_where_its_group_was(desk: Desk, topic: str, group: str) -> None:
-    """With --group it joins, commits what it read, and goes on from there."""
+    """With --group it joins, commits its position, and resumes from it."""
     desk.create_topic(topic)
     _produce(desk, topic, "one\ntwo\nthree\n")
     assert _consume(desk, topic, 2, "--group", group, "--from-beginning") == "one\ntwo\n"

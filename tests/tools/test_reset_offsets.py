@@ -38,7 +38,7 @@ KINDS = {
     "to-datetime-of-the-future": (["--to-datetime", "2100-01-01T00:00:00.000"], {0: 6, 1: 6}),
     "by-duration": (["--by-duration", "PT1H"], {0: 6, 1: 6}),
 }
-"""What is asked for, and where the group then stands."""
+"""Reset options and the resulting group offsets."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,7 +114,7 @@ def test_two_groups_are_reset_together(desk: Desk, stock: tuple[str, str]) -> No
 
 
 def test_a_group_with_members_is_left_alone(desk: Desk, stock: tuple[str, str]) -> None:
-    """Offsets are only reset while nobody reads."""
+    """kafka-consumer-groups resets offsets only of groups without members."""
     topic, group = stock
     with desk.member(group, topic):
         refused = desk.run(

@@ -42,7 +42,7 @@ def well(done: Done) -> str:
 
 
 def refused(done: Done, words: str) -> None:
-    """A command that has told its user so."""
+    """Check that a command failed with this text."""
     assert done.status == 1, done
     assert words in done.out + done.err
 

@@ -28,7 +28,7 @@ def _configs(desk: Desk, kind: str, name: str, *arguments: str) -> dict[str, str
 
 
 def test_a_topic_is_created_described_and_deleted(desk: Desk, topic: str) -> None:
-    """With the partitions and configs that were asked for."""
+    """The topic has the requested partitions and configs."""
     create = ("kafka-topics", "--create", "--topic", topic, "--partitions", "3", "--replication-factor", "1")
     done = desk.run(*create, "--config", "retention.ms=60000", "--config", "cleanup.policy=compact")
     assert done.status == 0, done
@@ -60,7 +60,7 @@ def test_partitions_are_added(desk: Desk, topic: str) -> None:
 
 
 def test_what_cannot_be_created(desk: Desk, topic: str) -> None:
-    """More replicas than brokers, a name that is none, a config that is none."""
+    """Creation fails with more replicas than brokers, an invalid name or an unknown config."""
     create = ("kafka-topics", "--create", "--topic")
     assert desk.run(*create, topic, "--replication-factor", "3").status == 1
     assert desk.run(*create, topic, "--replica-assignment", "77").status == 1
@@ -115,7 +115,7 @@ def test_configs_of_the_broker_are_described(desk: Desk, topic: str) -> None:
 
 @pytest.mark.parametrize("kind", ["topics", "brokers", "groups", "client-metrics"])
 def test_configs_of_all_that_there_is_are_described(desk: Desk, topic: str, kind: str) -> None:
-    """Without a name kafka-configs first asks what there is."""
+    """Without a name kafka-configs first lists all resources."""
     desk.create_topic(topic, 1, "retention.ms=1000")
     done = desk.run("kafka-configs", "--entity-type", kind, "--describe")
     assert done.status == 0, done

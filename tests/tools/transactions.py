@@ -1,4 +1,4 @@
-"""Transactions for kafka-transactions to show, and what it shows of them."""
+"""Transactions for kafka-transactions, and its output about them."""
 
 import time
 from typing import Final
@@ -14,7 +14,7 @@ from tests.topics.transacting import TV1, transactional
 LONG_MS: Final = 600_000
 """No transaction ends because its time is over."""
 HOUR_MS: Final = 60 * 60 * 1000
-"""Transactions hang that are older than 15 minutes, if nobody knows them."""
+"""The tool considers unknown transactions older than 15 minutes as hanging."""
 
 
 def begun(desk: Desk, transactional_id: str, topic: str, *partitions: int) -> Producer:

@@ -69,7 +69,7 @@ class Ask:
 
     @property
     def given(self) -> Answer:
-        """What an InitProducerId or EndTxn was told."""
+        """Return the result of an InitProducerId or EndTxn."""
         assert isinstance(self.reply, InitProducerIdResponse | EndTxnResponse), self.reply
         reply = self.reply
         return Answer(ErrorCode(reply.error_code), reply.producer_id, reply.producer_epoch)
@@ -81,7 +81,7 @@ class Coordinator:
     def __init__(
         self, config: TransactionConfig | None = None, records: Sequence[Fact] = (), **changed: Any
     ) -> None:
-        """In: the config, or what of it is not as by default; what is in the log."""
+        """Load a shard from `records`, with `config` or the default config with the `changed` fields."""
         self.config = transaction_config(**changed) if config is None else config
         self.now = START
         self.records: list[Fact] = []
@@ -127,7 +127,7 @@ class Coordinator:
         return ask
 
     def tell(self, request: Request) -> Outcome:
-        """Hand over what nobody waits for."""
+        """Handle an internal event, which has no response."""
         outcome = self.shard.handle(request, NOBODY, self.now)
         self._take(outcome)
         return outcome
@@ -182,7 +182,7 @@ class Coordinator:
             self._requests[waiter].reply = message
 
     def finish_works(self, error: str | None = None) -> None:
-        """Whoever asked for a producer id gets one, or learns why there is none."""
+        """Complete all pending requests for a producer id, with an id or an error."""
         while self.works:
             work = self.works.pop(0)
             assert work.name == PRODUCER_ID
@@ -191,7 +191,7 @@ class Coordinator:
             self.tell(done)
 
     def finish_markers(self) -> None:
-        """All markers that were asked for are written."""
+        """Complete all requested markers."""
         while self.markers:
             markers = self.markers.pop(0)
             self.tell(markers.build_markers_written(markers.partitions))
@@ -211,7 +211,7 @@ class Coordinator:
         tid: str | None = TID,
         version: int = NEWEST_INIT,
     ) -> Answer:
-        """Send an InitProducerId; what it is told."""
+        """Send an InitProducerId and return its result."""
         request = InitProducerIdRequest(
             transactional_id=tid,
             transaction_timeout_ms=timeout_ms,
@@ -229,7 +229,7 @@ class Coordinator:
         level: int = 0,
         verifies: bool = False,
     ) -> dict[tuple[str, int], ErrorCode]:
-        """Add partitions, or verify; what became of each."""
+        """Add or verify partitions and return the error of each."""
         request = AddPartitions(tid, producer_id, epoch, partitions, verifies, level)
         return dict(self.send(request).answer(AddPartitionsResult).errors)
 
@@ -242,7 +242,7 @@ class Coordinator:
         tid: str = TID,
         version: int = NEWEST_END,
     ) -> Answer:
-        """Send an EndTxn; what it is told."""
+        """Send an EndTxn and return its result."""
         request = EndTxnRequest(
             transactional_id=tid, producer_id=producer_id, producer_epoch=epoch, committed=is_committed
         )

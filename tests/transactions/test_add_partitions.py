@@ -103,8 +103,11 @@ def test_why_it_is_refused_is_told() -> None:
 
 
 def test_nobody_is_sent_away_because_a_record_is_on_its_way() -> None:
-    """Where Kafka says CONCURRENT_TRANSACTIONS until the record before is durable, one outcome stands on the
-    other, and whoever runs the machine answers both when the log is durable to there."""
+    """Kafka returns CONCURRENT_TRANSACTIONS until the previous record is durable.
+
+    Here the second outcome builds on the first, and the runtime sends both responses once the log is durable up
+    to there.
+    """
     coordinator = Coordinator()
     first, second = coordinator.init(), coordinator.init()
     assert [(answer.error, answer.epoch) for answer in (first, second)] == [(0, 0), (0, 1)]

@@ -79,7 +79,7 @@ def test_names_that_are_no_states_come_back(coordinator: Coordinator) -> None:
     assert (one.transactional_id, one.producer_id, one.transaction_state) == ("open", FIRST_ID + 1, "Ongoing")
 
 
-# What is told where there is no shard to ask
+# --- responses without a shard
 
 INIT = InitProducerIdRequest(transactional_id=TID, transaction_timeout_ms=1)
 END = EndTxnRequest(transactional_id=TID, producer_id=1, producer_epoch=0, committed=True)

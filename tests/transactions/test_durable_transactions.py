@@ -29,7 +29,7 @@ OUTCOMES = {2: 4, 3: 5}
 
 
 class History:
-    """A random life of some transactional ids, and what was seen of it."""
+    """A random history of some transactional ids, with the observed results."""
 
     def __init__(self, seed: int, level: int) -> None:
         self.random = Random(seed)
@@ -120,7 +120,7 @@ class History:
         if self.random.random() < 0.5:
             coordinator.unload()
         for ask in parked:
-            # A crash: nobody answers.
+            # A crash: the request gets no response.
             self.asked.remove(ask)
         self.late += [markers.build_markers_written(markers.partitions) for markers in coordinator.markers]
         self.marked.clear()

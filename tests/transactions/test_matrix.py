@@ -1,11 +1,11 @@
-"""Every state, every request, every kind of caller: the error that Kafka answers, and what becomes of it.
+"""Every state, every request, every kind of caller: Kafka's error and the effect.
 
-A cell is the error code, `>` with the state that follows when another record is written, and `+` with how much
-the epoch rises. States are - (unknown), E (Empty), O (Ongoing), PC, PA (PrepareCommit, PrepareAbort), CC, CA
-(Complete*); those with a 2 were ended by EndTxn v5, which raises the epoch, those with a 1 by an older one.
+A cell is the error code, `>` with the next state if a record is written, and `+` with the increase of the epoch.
+States are - (unknown), E (Empty), O (Ongoing), PC, PA (PrepareCommit, PrepareAbort), CC, CA (Complete*). A state
+with 2 was ended by EndTxn v5, which raises the epoch, and a state with 1 by an older version.
 
 `current` has the producer id and epoch of the transactional id, `behind` the epoch before, `ahead` the one after,
-`foreign` another producer id; `nobody` gives none. Codes are those of the newest version: see
+`foreign` another producer id; `nobody` has none. Codes are those of the newest version: see
 `test_older_versions_...`.
 """
 

@@ -58,7 +58,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Api:
-    """A server, what is asked of it, and the port."""
+    """A server with its API port, and requests to it."""
 
     server: Server
     control: ControlPlane
@@ -101,7 +101,7 @@ async def serving_api(
 ) -> AsyncIterator[Api]:
     """The API of a server with the topic `orders` of 3 partitions. In: what the HTTP port is bound to; whether
     to wait until all groups are loaded."""
-    # The records of these tests are of a day long past: whoever is held up for minutes would find none.
+    # The test records are old: with a retention time, a delayed test would find them deleted.
     texts = {"http.listener": str(Address(host, 0)), "log.retention.ms": "-1", **(properties or {})}
     how = settings(directory, texts, topics=[("orders", 3)], files=files)
     server = await start(replace(how, brokers=brokers), wait=wait)

@@ -110,7 +110,7 @@ async def change(api: Api, **headers: str | None) -> Answer:
 
 
 async def is_changed(api: Api) -> bool:
-    """Whether somebody has set the offset; it is taken back."""
+    """Return whether the offset was set, and reset it."""
     if api.control.groups.find_group("billing") is None:
         return False
     await api.control.groups.delete_group("billing", None)
@@ -118,7 +118,7 @@ async def is_changed(api: Api) -> bool:
 
 
 def outcome(answer: Answer) -> str:
-    """ "" for what was done."""
+    """Return the problem of a response, "" for success."""
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
     return "" if answer.status == 200 else answer.problem
 
@@ -301,7 +301,7 @@ async def test_a_malformed_host_is_refused_outside_of_the_api_as_well(host: str)
     [("DELETE", "/v1/groups/billing"), ("POST", "/v1/groups/billing"), ("PUT", PATH), ("PATCH", "/v1/x")],
 )
 async def test_a_page_of_another_site_changes_nothing(method: str, path: str) -> None:
-    """What a page can have a browser send without being asked back, and what it would have to ask for."""
+    """Requests that a foreign page can send without a CORS preflight, and requests that need one."""
     async with serving_api() as api:
         assert (await change(api, Content_Type="application/json")).status == 200
         for content_type in ("text/plain", "application/x-www-form-urlencoded", "application/json"):

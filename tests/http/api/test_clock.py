@@ -1,4 +1,4 @@
-"""The routes of clocks: what bodies say, what is answered, and how people read it."""
+"""The clock routes: request bodies, responses and messages."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""Groups over HTTP, as somebody asks who has a group with members."""
+"""Groups over HTTP, for a group with members."""
 
 import asyncio
 import logging

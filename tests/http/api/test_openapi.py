@@ -1,4 +1,4 @@
-"""The OpenAPI document is right, and what is answered is as it says; what is sent at random harms nobody."""
+"""The OpenAPI document is valid, responses conform to it, and random requests do no harm."""
 
 import asyncio
 import logging
@@ -175,7 +175,7 @@ def requests(draw: st.DrawFn) -> tuple[str, str, bytes | None]:
 
 
 def _at_once(body: Any) -> Any:
-    """Without the seconds for which it would wait: nobody comes back here, and there are hundreds of these."""
+    """Remove the wait time from a body: nothing ends these waits, and there are hundreds of them."""
     if not isinstance(body, dict):
         return body
     shorter = {

@@ -1,4 +1,4 @@
-"""What is asked of the API in a wrong way: a clear answer in problem+json, and nothing is done."""
+"""Invalid API requests get a clear problem+json response and change nothing."""
 
 import asyncio
 import logging

@@ -33,7 +33,7 @@ class Entry(msgspec.Struct):
 
 
 class Source:
-    """What is followed: the test tells what happens."""
+    """A source of events for a stream, driven by the test."""
 
     def __init__(self) -> None:
         self.instance = "abcd"

@@ -1,4 +1,4 @@
-"""The routes of waits: what they take, what they answer, what people read."""
+"""The wait routes: parameters, responses and messages."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -44,7 +44,7 @@ async def shown(
 
 
 def daemon_in_trouble() -> Iterator[SpawnedDaemon]:
-    """A daemon with a group that is stuck, one that lost a member, and one whose name is markup."""
+    """Start a daemon with a stuck group, a group that lost a member, and a group whose name is markup."""
     with SpawnedDaemon(COMMAND, []) as daemon:
         daemon.ensure()
         daemon.topic("orders", 6)

@@ -1,4 +1,4 @@
-"""The page in a browser: what it shows against what the API says, what its buttons do, and that it harms nobody."""
+"""The page in a browser: its content matches the API, its buttons work, and it executes no foreign markup."""
 
 import json
 from collections.abc import Iterator

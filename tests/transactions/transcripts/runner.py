@@ -1,4 +1,4 @@
-"""Runs a transcript of transactions: comments, commands and what came out of the core, as in `tests/scenarios`.
+"""Runs a transcript of transactions: comments, commands and the outcomes of the core, as in `tests/scenarios`.
 
     # A comment, in the reader's words.
     > init A tid=payments timeout=10s
@@ -12,8 +12,8 @@
     given A epoch=32766                   that is the epoch of what A has initialized last
     advance 10s · crash · config transaction_version=1
 
-A producer remembers id and epoch as it was told them. `v` is the API version, `epoch` and `id` stand in for what it
-remembers, in one request. Producer ids are given at once, from 1000 on.
+A producer keeps the id and epoch of its last response. `v` is the API version; `epoch` and `id` override the kept
+values in one request. Producer ids are given at once, from 1000 on.
 """
 
 import shlex
@@ -115,7 +115,7 @@ class Story:
         return lines
 
     def tell(self, request: Request) -> list[str]:
-        """Hand over what nobody waits for."""
+        """Handle an internal event, which has no response."""
         return self.follow(self.shard.handle(request, Context(0, 0, "", ""), self.now()))
 
     def command(self, line: str) -> list[str]:
@@ -178,7 +178,7 @@ class Story:
         return self.producers.setdefault(name, Producer(name))
 
     def request(self, verb: str, words: list[str]) -> list[str]:
-        """`<verb> <producer> <arguments> <options>`: a request, and what it brings about."""
+        """Run `<verb> <producer> <arguments> <options>` and return its effects."""
         options = dict(word.split("=", 1) for word in words if "=" in word)
         arguments = [word for word in words if "=" not in word]
         producer = Producer("admin") if verb == "list" else self.producer(arguments.pop(0))
