@@ -15,9 +15,11 @@ _CHANCE: Final = random.SystemRandom()  # tests that run at once may have seeded
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody listens on, below those that the system gives to whoever asks for any: a
-    server that takes seconds to start would find one of these taken by then, and whoever waits for it would reach a
-    stranger."""
+    """Return free ports below the ephemeral range.
+
+    A server may take seconds to start. Another process could get an ephemeral port meanwhile, and clients would
+    connect to the wrong server.
+    """
     end = int(GIVEN_OUT.read_text().split()[0]) if GIVEN_OUT.exists() else GIVEN_OUT_FROM
     with contextlib.ExitStack() as stack:
         bound: list[socket.socket] = []

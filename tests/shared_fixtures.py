@@ -1,10 +1,10 @@
-"""Fixtures that tests share: what takes long to start, and whose end must not be the end of the tests after it.
+"""Shared fixtures that take long to start, isolated from the tests that use them.
 
-A plugin of pytest. Whatever outlives one test (a fixture of a wider scope than `function`) starts outside of the
-time limit of the test that happens to ask first, within a limit of its own. (pytest-timeout alone can leave out all
-fixtures or none: then one that hangs would never end.) What is declared with `shared` is looked at before and after
-each test that uses it: a test that it does not outlive fails, and the next one gets a new one, with all that was
-made of the old one made anew. A start that failed is tried again for the next test, a few times.
+A pytest plugin. A fixture with a wider scope than `function` starts outside the time limit of the first test
+that needs it, within a limit of its own. (pytest-timeout can only exclude all fixtures or none, and then a
+hanging fixture would never end.) A fixture declared with `shared` is checked before and after each test that
+uses it. A test that ends it fails. The next test gets a new one, and dependent fixtures are created again. After
+a failed start the next test retries, a few times.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ MAX_FAILED_STARTS: Final = 3
 Value = TypeVar("Value")
 Fixture = pytest.FixtureDef[Any]
 Request = Any
-"""A fixture's request, whose type pytest keeps to itself."""
+"""A fixture's request; its type is private in pytest."""
 
 
 class Care(NamedTuple):
@@ -68,8 +68,10 @@ def shared(
 
 @contextlib.contextmanager
 def own_limit(what: str, limit_s: float) -> Iterator[None]:
-    """Stops the clock of the running test and fails when the body takes longer than its own limit; `what` says what
-    has not been done by then."""
+    """Suspend the limit of the running test; fail if the body exceeds its own limit.
+
+    `what` names the unfinished step in the failure.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # no alarm reaches it
         return
@@ -116,7 +118,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
-    """Fails a test that ended what it shares with others."""
+    """Fail a test that ended a shared fixture."""
     try:
         yield
     finally:
@@ -142,7 +144,7 @@ def _used_by(item: pytest.Item) -> Iterator[tuple[Fixture, Started]]:
 
 
 def _failed(fixture: Fixture) -> bool:
-    """Whether it could not start; that the machine lacks something is no failure."""
+    """Return whether the fixture failed to start; a skip is not a failure."""
     assert fixture.cached_result is not None
     failure = fixture.cached_result[2]
     return failure is not None and not isinstance(failure[0], pytest.skip.Exception)
@@ -161,7 +163,7 @@ def _is_alive(fixture: Fixture) -> bool:
 
 
 def _discard(fixture: Fixture, started: Started) -> str:
-    """Ends a fixture and what was made of it. Out: what they said to that, after a colon."""
+    """End a fixture and its dependents; return their errors after a colon."""
     try:
         with own_limit(f"{fixture.argname} did not end", STOP_LIMIT_S):
             fixture.finish(started.request)
@@ -171,7 +173,7 @@ def _discard(fixture: Fixture, started: Started) -> str:
 
 
 def _warn(text: str) -> None:
-    """Into the summary at the end: this is no failure of the next test, which is the one that runs now."""
+    """Add a warning to the final summary: the next test, which runs now, must not fail for this."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn(text, pytest.PytestWarning, stacklevel=2)

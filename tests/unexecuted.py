@@ -21,7 +21,7 @@ class Package(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """The executed share of lines and branches together; 100 where there are none."""
+        """The executed share of lines and branches together in percent; 100 without any."""
         whole = self.lines + self.branches
         return 100 * (1 - (self.missing_lines + self.missing_branches) / whole) if whole else 100.0
 
@@ -44,7 +44,7 @@ def packages(files: dict[str, Any]) -> list[Package]:
 
 
 def spans(lines: Iterable[int]) -> Iterator[str]:
-    """Line numbers, which ascend, with those that follow each other as `first-last`."""
+    """Format ascending line numbers, consecutive ones as `first-last`."""
     first = last = 0
     for line in lines:
         if line == last + 1 and first:

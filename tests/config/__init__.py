@@ -1,1 +1,1 @@
-"""Tests of what the daemon is told at its start."""
+"""Tests of the daemon's configuration."""

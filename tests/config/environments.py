@@ -5,11 +5,11 @@ from typing import Final, NamedTuple
 
 
 class Environment(NamedTuple):
-    """What a container is told, and what is to come of it."""
+    """The variables of a container and the expected result."""
 
     variables: Mapping[str, str]
     listening: Mapping[int, str]
-    """The ports that are open, with the address that a client is told there; "" for the one that it used."""
+    """The open ports with their advertised address; "" for the address that the client used."""
     ignored: tuple[str, ...]
     """All that the line for information names, in order."""
     warned: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ DEFINITIONS: Final = Path(__file__).parent / "definitions" / f"kafka-{NEWEST}.js
 
 
 class Definition(NamedTuple):
-    """One property as Kafka defines it, and which of the values that it was asked about Kafka takes."""
+    """A property as Kafka defines it, and the tested values that Kafka accepts."""
 
     of: str
     """`broker` or `topic`."""
@@ -27,7 +27,7 @@ class Definition(NamedTuple):
 
 @cache
 def definitions() -> Mapping[tuple[str, str], Definition]:
-    """Every property, by whose it is and by name."""
+    """Return every property by owner and name."""
     lines = map(json.loads, DEFINITIONS.read_text(encoding="utf-8").splitlines())
     found = [
         Definition(**line | {"taken": tuple(line["taken"]), "refused": tuple(line["refused"])})

@@ -1,6 +1,6 @@
-"""Asks Kafka's own classes what they make of every value that the tests try: python -m tests.config.record
+"""Record the decisions of Kafka's own classes on every tested value: python -m tests.config.record
 
-Needs Java and Maven, and some seconds. Review the recording with git diff.
+Needs Java, Maven and some seconds. Review the recording with git diff.
 """
 
 import json

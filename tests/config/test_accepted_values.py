@@ -48,7 +48,7 @@ KEEP_CLIENTS_OUT: Final = {
 }
 """Properties that may leave no client to ask anything; they get servers of their own."""
 MOST_PARTITIONS: Final = 100
-"""A larger internal topic is only imagined: nobody waits for two thousand million directories."""
+"""The test does not create a larger internal topic: two billion directories would take too long."""
 INTERNAL: Final = ("offsets.topic.num.partitions", "transaction.state.log.num.partitions")
 
 

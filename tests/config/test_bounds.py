@@ -25,7 +25,7 @@ def name_of(of_and_key: tuple[str, ConfigKey]) -> str:
 
 
 def is_to_be_taken(key: ConfigKey, value: str, definition: Definition) -> bool:
-    """Whether Kafka takes a value, but for what is explained."""
+    """Return whether Kafka accepts a value, apart from explained differences."""
     known = [known for known in EXPLAINED if key.name in known.names]
     if value in definition.taken:
         return not any(difference.refuses(value) for difference in known)
@@ -91,7 +91,7 @@ def refused(key: ConfigKey) -> list[str]:
 
 
 def shown(value: str) -> str:
-    """A value as a message shows it; what is around it is dropped where properties are read."""
+    """Format a value as in messages, without the whitespace that property files drop."""
     value = value.strip()
     return value if value and value.isprintable() else repr(value)
 
@@ -111,7 +111,7 @@ def no_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check(result: Result, origin: str, key: ConfigKey, value: str) -> None:
-    """One line and exit code 2. The line names source, property, value and what would be taken."""
+    """Expect exit code 2 and one line that names source, property, value and accepted values."""
     assert result.exit_code == 2, (value, result)
     assert result.stdout == ""
     assert result.stderr.startswith(f"groupd: {origin}: "), (value, result.stderr)

@@ -1,4 +1,4 @@
-"""The variables by which the images of Kafka are told of TLS and of users, and what comes of them."""
+"""The variables of Kafka's images for TLS and users, and the resulting configuration."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

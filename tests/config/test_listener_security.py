@@ -107,7 +107,7 @@ def test_rules_for_principals_that_cannot_be_read_stop_the_start(name: str) -> N
     line = refusal("SSL", KEYSTORE, {name: "RULE:(CN/x/"})
     assert f"{name}: " in line
     assert "the pattern (CN cannot be read" in line
-    # A listener with SASL asks nobody for a certificate's name.
+    # A listener with SASL does not use certificate names.
     sasl_users = {"sasl.enabled.mechanisms": "PLAIN", f"{PREFIX}plain.sasl.jaas.config": USERS}
     assert security("SASL_SSL", KEYSTORE, sasl_users, {name: "RULE:(CN/x/"}).tls is not None
 

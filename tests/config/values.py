@@ -1,7 +1,7 @@
-"""The values that each property is tried with: at, inside and outside its bounds, and what is no value of its type.
+"""Test values of each property: at, inside and outside its bounds, and of a wrong type.
 
-They are read from the declarations. Only for text of a free form, whose bounds a machine cannot walk, they are
-written down here.
+They derive from the declarations. Only values of free-form text, whose bounds a program cannot enumerate, are
+listed here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ KEYS: Final[Mapping[str, Mapping[str, ConfigKey]]] = {
     "broker": {**PROPERTIES, **TOPIC_PROPERTIES},
     "topic": {**TOPIC_CONFIG_KEYS, INTERNAL_SEGMENT_BYTES.name: INTERNAL_SEGMENT_BYTES},
 }
-"""Every declaration, by whose it is and by name."""
+"""Every declaration by owner and name."""
 
 _LISTENERS: Final = (
     "",

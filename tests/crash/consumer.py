@@ -24,7 +24,7 @@ OPTIONS: Final = (
     *("-o", "group.consumer.assignment.interval.ms=0"),
     *("-o", "group.consumer.max.session.timeout.ms=120000", "-o", "group.consumer.session.timeout.ms=120000"),
 )
-"""Each change has its target at once; who is gone on a machine that stands still was lost, and not given up."""
+"""Each change gets its target at once; on a stalled machine a missing member was lost, and did not time out."""
 
 Standing = tuple[int, tuple[str, ...]]
 """Epoch and topics of the member; 0 and none before it has joined."""
@@ -59,8 +59,10 @@ class ConsumerMember:
                 answered()
 
     async def _subscribe(self, client: Client) -> None:
-        """Another subscription than before, which takes effect in one heartbeat: it says that it owns no more than
-        what both have."""
+        """Change the subscription, effective in one heartbeat.
+
+        the member reports only partitions of both subscriptions.
+        """
         epoch, before = self.standing.value
         topics = SUBSCRIPTIONS[0] if before == SUBSCRIPTIONS[1] else SUBSCRIPTIONS[1]
         after = epoch + 1 if epoch else JOINED_AT

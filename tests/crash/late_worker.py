@@ -32,7 +32,7 @@ class LateWorker:
 
 
 class LateSyncer:
-    """A syncer without threads: what it has begun goes on at instants of a test's choice."""
+    """A syncer without threads: a test chooses when a started sync proceeds."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -43,14 +43,14 @@ class LateSyncer:
         return self.workers.setdefault(name, LateWorker(run))
 
     def work_some(self) -> None:
-        """Runs a part of what waits."""
+        """Run a random part of the pending work."""
         for name in self._random.sample(sorted(self.workers), len(self.workers)):
             worker = self.workers[name]
             if worker.waiting:
                 worker.work(self._random.randrange(worker.waiting + 1))
 
     def work_until(self, results: list[SyncResult]) -> None:
-        """Runs what waits, in any order, until there is a result."""
+        """Run pending work in random order until there is a result."""
         while not results:
             waiting = [worker for worker in self.workers.values() if worker.waiting]
             assert waiting, "nothing is left that could bring it about"
@@ -58,6 +58,6 @@ class LateSyncer:
 
 
 def results() -> tuple[list[SyncResult], Callable[[SyncResult], None]]:
-    """A list, and what appends to it."""
+    """Return a list and the callback that appends to it."""
     found: list[SyncResult] = []
     return found, found.append

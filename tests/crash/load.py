@@ -1,7 +1,7 @@
-"""Clients that commit, join and delete as fast as they are answered, and know what they were promised.
+"""Clients that commit, join and delete as fast as they get responses, and record the acknowledged changes.
 
-Each has groups of its own, so that the order of its requests is the order of the writes. After a crash `verify`
-asks the next daemon for everything: what was acknowledged must be there, or something sent after it.
+Each client has its own groups, so that the order of its requests is the order of the writes. After a crash `verify`
+reads everything from the next daemon: it must have each acknowledged state or a later requested one.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ STOPPING: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABL
 
 
 class Stopping(ConnectionError):
-    """The daemon stops: whether it wrote what it refuses now, it does not say."""
+    """The daemon is stopping: the outcome of a request that it rejects now is unknown."""
 
 
 def check(error: int, answer: object) -> None:
@@ -141,7 +141,7 @@ class Committer:
         else:
             error = getattr(answer, "error_code", 0) or answer.topics[0].partitions[0].error_code
         if error == ErrorCode.GROUP_ID_NOT_FOUND:
-            # A second deletion: nothing is there, which is what it asked for.
+            # A repeated deletion finds nothing, which is the requested state.
             assert NOTHING in self.register.possible
         else:
             check(error, answer)
@@ -162,7 +162,7 @@ class Member:
         """Member id and generation as the log has them; a static member's new id is not known before its
         answer, and is None until then."""
         self.is_replaced = False
-        """A new id was asked for and not answered yet."""
+        """A request for a new id is pending."""
         self._random = random
         self._next = 0
 
@@ -187,7 +187,7 @@ class Member:
         member_id, generation_id = self.identity.value
         if self.instance_id is not None and self._random.random() < 0.3:
             member_id = ""
-        # Long enough for a machine that stands still: who is gone then was lost, and not given up.
+        # Long enough for a stalled machine: a missing member was lost, and did not time out.
         request = join_request(self.group, member_id, session_timeout_ms=120_000)
         request.group_instance_id = self.instance_id
         self.is_replaced = not member_id
@@ -200,8 +200,8 @@ class Member:
         written = (joined.member_id, joined.generation_id)
         self.identity.write(written)
         self.is_replaced = False
-        # A replaced member of a group that goes on has its new id from the log; a rebalance is in the log when
-        # its leader's SyncGroup is answered.
+        # In a continuing group, a replaced member has its new id from the log. A rebalance is in the log when
+        # its leader gets the SyncGroup response.
         goes_on = joined.generation_id == generation_id
         if goes_on:
             self.identity.acknowledge()
@@ -237,15 +237,18 @@ class Member:
 
 
 def _at(register: Register[tuple[str, int]], value: tuple[str, int]) -> Register[tuple[str, int]]:
-    """A register that holds what was found, also when that came from an answer that never arrived."""
+    """Return a register with the found value, even if its response never arrived."""
     found = Register(value)
     found.acknowledged = register.acknowledged
     return found
 
 
 class Transactional:
-    """A transactional producer. Others may have transactions open in the same partitions: before it verifies, all
-    of them start anew, which ends what was open."""
+    """A transactional producer.
+
+    Others may have transactions open in the same partitions. Before it verifies, all of them restart, which
+    aborts their open transactions.
+    """
 
     def __init__(self, transactor: Transactor, everybody: Sequence[Transactor], random: Random) -> None:
         self.acknowledged = 0

@@ -37,8 +37,11 @@ class Process:
         variables: Mapping[str, str] | None = None,
         is_forked: bool = False,
     ) -> "Process":
-        """Starts it on free ports; it may not be ready yet. In: the module that is run, variables to set; whether
-        it is forked from a process that has imported groupd, which takes a fraction of the CPU time."""
+        """Start the daemon on free ports; it may not be ready on return.
+
+        `module` is the module to run, with additional environment variables. A fork of a process that has
+        imported groupd takes a fraction of the CPU time.
+        """
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
         environment |= variables or {}
         arguments = (
@@ -72,7 +75,7 @@ class Process:
         return self._process.pid
 
     def log(self) -> str:
-        """The last part of what it and its predecessors logged."""
+        """Return the end of the log of this process and its predecessors."""
         return self._log.read_text(errors="replace")[-5000:]
 
     def terminate(self) -> None:

@@ -39,6 +39,6 @@ class Register(Generic[T]):
         return list(self._values)
 
     def found(self, value: T) -> None:
-        """The key was read after a crash. Raises AssertionError for what it cannot hold."""
+        """Record a value read after a crash. Raises AssertionError for an impossible value."""
         assert value in self._values, f"{value} is none of {self._values}"
         self._values = [value]

@@ -18,7 +18,7 @@ NAME_BYTES: Final = 512
 
 
 class Volume:
-    """The space that is left. Safe in several threads."""
+    """The remaining space. Thread-safe."""
 
     def __init__(self, free_bytes: int) -> None:
         self._free_bytes = free_bytes

@@ -1,10 +1,9 @@
-"""A crash at every single call on the file system, and what the next process finds.
+"""A crash at every file-system call, and the state that the next process finds.
 
-One short life of a data directory appends, syncs, rolls, checkpoints, deletes and closes. It is ended at its
-first call on the file system, at its second, and so on to its last; at writes, also with a part of the bytes
-written. Whatever the disk kept of what was not synced, the next process must open the directory without
-damage, find every record that was durable, find nothing but a prefix of what was appended, and be able to go
-on.
+One short life of a data directory appends, syncs, rolls, checkpoints, deletes and closes. It ends at its first
+file-system call, at its second, and so on to its last; at a write, also with a part of the bytes written. With any
+part of the unsynced data on the disk, the next process must open the directory without damage. It must find every
+durable record and nothing but a prefix of the appended ones, and it must be able to continue.
 """
 
 import asyncio
@@ -85,7 +84,7 @@ class Life:
 
 
 def check(life: Life, files: FaultyFiles) -> None:
-    """The laws, for what one crash left, and then for the process that goes on and crashes in turn."""
+    """Check the invariants after one crash, and again after a crash of the next process."""
     directory, log = check_opening(life, files)
     end = log.log_end_offset
     assert log.append_records([record(end)]).base_offset == end
@@ -96,7 +95,7 @@ def check(life: Life, files: FaultyFiles) -> None:
 
 
 def check_opening(life: Life, files: FaultyFiles) -> tuple[DataDirectory, PartitionLog]:
-    """The laws, for what one crash left."""
+    """Check the invariants after one crash."""
     directory = DataDirectory.open(files, "/data", META)
     log = directory.open_log(ORDERS, life.config, bytes(range(16)))
     assert life.durable <= log.log_end_offset <= life.appended

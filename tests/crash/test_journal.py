@@ -1,9 +1,9 @@
-"""Logs with a journal, through crash after crash: what was acknowledged is there, at its offset.
+"""Logs with a journal through repeated crashes: acknowledged records stay at their offsets.
 
-A life opens a data directory, or some of its logs, with a journal or without, appends to several logs in small
-iterations, submits them, settles, checkpoints, compacts, deletes records and whole topics, makes them anew, and
-lives through calls that fail; it ends at any call on the file system, by a kill or by a power cut that leaves any
-part of what was not synced in segments and journal, or by a clean stop.
+A life opens a data directory, or some of its logs, with or without a journal. It appends to several logs in
+small iterations, submits and settles them, checkpoints, compacts, deletes records and topics, recreates topics,
+and survives failing calls. It ends with a clean stop, or at any file-system call by a kill or by a power cut. A
+power cut keeps any part of the unsynced data in segments and journal.
 """
 
 import errno
@@ -58,12 +58,12 @@ class Known:
         self.is_cleared = False
         """Whether the name is free of an earlier topic's directory and checkpoint entries."""
         self.values: list[bytes] = []
-        """By offset, what was appended last there."""
+        """The last appended value by offset."""
         self.acknowledged = 0
         self.start = 0
 
     def check(self, log: PartitionLog, is_compacted: bool) -> None:
-        """What the log has is what was appended, and all that was acknowledged is there."""
+        """Check that the log holds only appended values and all acknowledged ones."""
         assert self.acknowledged <= log.log_end_offset <= len(self.values), log.directory
         assert log.log_start_offset <= self.start
         found = {item.offset: item for batch in log.iterate_batches() for item in batch.records()}
@@ -99,14 +99,14 @@ class Life:
         self._logs: dict[TopicPartition, PartitionLog] = {}
 
     def open(self) -> None:
-        """The laws hold for what is found."""
+        """Check the invariants of the found state."""
         self._is_journaled = self._random.random() < 0.8
         file_bytes = JOURNAL_FILE_BYTES if self._is_journaled else 0
         self._directory = DataDirectory.open(self._files, "/data", META, file_bytes)
         for name in NAMES:
             if self._known[name].is_deleted:
                 self._delete(name, None)
-        # The others cannot be opened: what the journal has of them stays.
+        # The other logs stay closed: the journal keeps their entries.
         names = NAMES if self._random.random() < 0.8 else self._random.sample(NAMES, 2)
         for name in names:
             self._open_log(name)
@@ -137,7 +137,7 @@ class Life:
         del known.values[log.log_end_offset :]
 
     def work(self, iterations: int) -> None:
-        """Iterations of a loop, and what goes on beside it."""
+        """Run iterations of the loop and the background work."""
         for _ in range(iterations):
             if self._logs:  # all of them may have been left closed
                 self._random.choice([self._append, self._append, self._append, self._other])()
@@ -221,7 +221,7 @@ class Life:
                 self._delete(name, log)
                 self._open_log(name)
         except (StorageError, OSError):
-            pass  # the disk refused, and the next iteration finds out what is left
+            pass  # the disk rejected the call; the next iteration finds the remaining state
 
     def _compact(self, log: PartitionLog) -> None:
         end_offset = log.log_start_offset
@@ -303,8 +303,10 @@ def submitted(log: PartitionLog) -> None:
 
 @pytest.mark.parametrize("is_settled", [False, True])
 def test_what_is_lost_takes_with_it_what_came_after(is_settled: bool) -> None:
-    """Of a compacted log, whose segments may have holes between them: one was left behind without a sync, and the
-    disk has the next one, and not its end."""
+    """A compacted log may have gaps between segments.
+
+    One segment was left unsynced, and the disk has a part of the next.
+    """
     files = FaultyFiles()
     directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
     log = directory.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16, is_journaled=True)

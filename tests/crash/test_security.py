@@ -1,7 +1,7 @@
-"""A crash at every single call on the file system while ACLs and credentials are changed.
+"""A crash at every file-system call while ACLs and credentials change.
 
-Whatever the disk kept of what was not synced: what was answered is there, at most one change that was not
-answered is there as a whole, and the next process goes on.
+With any part of the unsynced data on the disk, acknowledged changes are there, and at most one unacknowledged
+change is there as a whole. The next process can continue.
 """
 
 import asyncio
@@ -67,14 +67,14 @@ class Life:
 
 
 def check(life: Life, files: FaultyFiles) -> SecurityStore:
-    """The laws, for what was left."""
+    """Check the invariants of the remaining state."""
     security = opened(files)
     assert security.state in (state(life.answered), state(life.answered + 1))
     return security
 
 
 def check_next(life: Life, files: FaultyFiles) -> None:
-    """The same, and the next process goes on."""
+    """Check the remaining state and the changes of the next process."""
     asyncio.run(check(life, files).change_state(state(CHANGES + 1)))
     assert opened(files.crash()).state == state(CHANGES + 1)
 

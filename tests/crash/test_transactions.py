@@ -37,7 +37,7 @@ def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class FilmedFiles(FaultyFiles):
-    """Keeps what the next process would find were the end to come at a call, for each call while it is on."""
+    """While recording, keeps a copy of the disk after a crash at each call."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -47,11 +47,11 @@ class FilmedFiles(FaultyFiles):
         self._transactor: Transactor | None = None
 
     def film(self, transactor: Transactor | None) -> None:
-        """Begins to, with what a producer was promised; None ends it."""
+        """Start recording with a producer's promises; None stops it."""
         self._transactor = transactor
 
     def call(self, operation: str) -> int:
-        with self._lock:  # what another thread is about to do begins before the picture or after it
+        with self._lock:  # a concurrent change comes wholly before or after the copy
             if self._transactor is not None and operation not in READING:
                 self._take(self._transactor)
             return super().call(operation)
@@ -64,7 +64,7 @@ class FilmedFiles(FaultyFiles):
         self.pictures.append((left, then))
 
     def _killed(self) -> FaultyFiles:
-        """Unlike `kill`, a copy: this process goes on."""
+        """Return a copy of the state after a kill; unlike after `kill`, this process continues."""
         after = FaultyFiles()
         for path, inode in dict(self.names).items():
             copy = Inode(inode.is_directory, bytearray(inode.data), bytearray(inode.data), len(inode.data))
@@ -75,8 +75,10 @@ class FilmedFiles(FaultyFiles):
 async def check(
     files: FaultyFiles, transactor: Transactor, properties: dict[str, str], *, asks_again: bool = False
 ) -> None:
-    """What a start finds, and that the producer can go on. In: whether it is still there to ask again for the end
-    that was not answered; otherwise it starts anew as well."""
+    """Check the state after a start, and that the producer can continue.
+
+    With `asks_again` the producer retries the unanswered end; otherwise it restarts as well.
+    """
     async with serving(DATA, properties, topics=(), files=files) as server, Client(server) as client:
         if asks_again:
             await transactor.end(client)
@@ -127,8 +129,10 @@ async def test_a_failure_at_every_call(flush: str, level: int) -> None:
 
 @pytest.mark.parametrize("level", [0, 2])
 async def test_an_end_at_every_call(level: int) -> None:
-    """The power is cut, with any part of what was not synced on the disk, or the process is killed: each
-    transaction is everywhere or nowhere, and the end that was asked for comes when it is asked for again."""
+    """The power is cut, with any part of the unsynced data on the disk, or the process is killed.
+
+    Each transaction is everywhere or nowhere, and a retry of the requested end completes it.
+    """
     properties = {**PROPERTIES, "log.flush": "always"}
     print(f"reproduce with CRASH_SEED={SEED}")
     files = FilmedFiles(SEED)

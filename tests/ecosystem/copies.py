@@ -59,7 +59,7 @@ class Copies:
         self._wait(what)
 
     def homes(self) -> dict[str, str]:
-        """Which worker runs each task, of those that run."""
+        """Return the worker of each running task."""
         return {
             f"{name}-{task}": home
             for name in self.connectors
@@ -83,5 +83,5 @@ class Copies:
         return "\n".join(worker.report() for worker in self.workers)
 
     def check(self) -> None:
-        """Nothing is there that nobody wrote."""
+        """Check that every record was written by the test."""
         assert self._read() == set(self._written)

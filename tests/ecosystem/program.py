@@ -44,7 +44,7 @@ def prepared(name: str, folder: str, programs: tuple[str, ...] = ()) -> list[str
 
 
 class Program:
-    """A process, and what it prints."""
+    """A process and its output."""
 
     def __init__(self, command: Sequence[str]) -> None:
         """Starts it."""
@@ -78,5 +78,5 @@ class Program:
             self._process.stdout.close()
 
     def report(self) -> str:
-        """The end of what it printed."""
+        """Return the end of its output."""
         return "\n".join(self.lines[-KEPT_LINES:])

@@ -1,5 +1,4 @@
-"""Kafka Connect, distributed, on a cluster of three daemons, of which some die: what it stores has three
-replicas."""
+"""Distributed Kafka Connect on a cluster of three daemons, some of which die; its topics have three replicas."""
 
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from tests.interop.cluster import Cluster
 # See test_connect.py.
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400), pytest.mark.violates("flapping")]
 SESSION_MS = 10_000
-"""Of a worker: it is none that the machine's load ends."""
+"""A worker's session, long enough for a busy machine."""
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def test_every_line_is_copied_though_a_worker_dies(broker: Broker, start: Start,
 
 
 class Reader:
-    """What a topic has been written: all of it, or what is committed."""
+    """Reads the records of a topic, all of them or the committed ones."""
 
     def __init__(self, broker: Broker, topic: str, isolation_level: str) -> None:
         """Reads every partition from its start."""
@@ -50,8 +50,11 @@ class Reader:
 
 
 def test_exactly_once_no_number_is_lost_or_comes_twice(broker: Broker, start: Start, tmp_path: Path) -> None:
-    """A worker is killed amid the transaction of its task; the next tasks are fewer than the last ones, so what it
-    left open is nobody's to begin anew: the leader fences it, and the only task goes on from what was committed."""
+    """A worker is killed amid the transaction of its task, and fewer tasks follow.
+
+    So no new task takes over its transaction: the leader fences it, and the only task resumes from the committed
+    offset.
+    """
     topic, fewest, most = "numbers", 250, 1000
     broker.create_topic(topic, LANES)
     workers = two_workers(start, broker, tmp_path, exactly_once_source_support="enabled")

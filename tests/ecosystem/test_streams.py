@@ -18,7 +18,7 @@ def test_a_word_count_survives_an_instance(broker: Broker, start: Start, tmp_pat
     counts = Counts(broker, application.output)
     try:
         counts.wait("the counts", expected, application.report)
-        # At least once: only what is committed is not counted again after a kill.
+        # At least once: only committed input is not counted again after a kill.
         read = counts.ends(application.lines) | counts.ends(application.repartition)
         broker.wait_committed(application.name, read)
         application.instances[0].kill()
@@ -31,7 +31,7 @@ def test_a_word_count_survives_an_instance(broker: Broker, start: Start, tmp_pat
 
 
 def test_exactly_once_no_count_comes_twice(broker: Broker, start: Start, tmp_path: Path) -> None:
-    """With exactly_once_v2 an instance is killed amid its work: each word's committed counts go up by what came."""
+    """With exactly_once_v2 an instance is killed amid its work: committed counts rise only by the input."""
     application = WordCount(broker, start, tmp_path, "word-count-once", "exactly_once_v2")
     counts = Counts(broker, application.output)
     try:

@@ -27,13 +27,13 @@ class Counts:
         """Reads every partition from its start."""
         self.newest: dict[str, int] = {}
         self.fallen: list[tuple[str, int, int]] = []
-        """Words whose count did not rise, with the count before and the new one."""
+        """Words whose count did not rise, with the previous and the new count."""
         at = {"bootstrap.servers": broker.bootstrap, "group.id": "nobody", "reconnect.backoff.max.ms": 500}
         self._reader = Consumer(at | {"isolation.level": "read_committed"})
         self._reader.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
 
     def read(self) -> dict[str, int]:
-        """Take in what has been written since."""
+        """Read the records written since the last call."""
         for message in self._reader.consume(1000, timeout=0.2):
             assert message.error() is None, message.error()
             (count,) = struct.unpack(">q", message.value() or b"")
@@ -44,11 +44,11 @@ class Counts:
         return self.newest
 
     def wait(self, what: str, expected: Counter[str], report: Callable[[], str]) -> None:
-        """Read until each word is counted so often. In: what there is to say if that does not come."""
+        """Read until each word has its expected count; `report` describes the state on a timeout."""
         eventually(what, lambda: self.read() == expected, lambda: (self.newest, expected, report()))
 
     def ends(self, topic: str) -> dict[tuple[str, int], int]:
-        """Where a topic's partitions end, those that hold nothing left out."""
+        """Return the end offsets of a topic's non-empty partitions."""
         ends = {
             (topic, partition): end_offset(self._reader, TopicPartition(topic, partition))
             for partition in range(PARTITIONS)

@@ -27,14 +27,14 @@ _STOP_TIMEOUT_S: Final = 20
 
 
 class ClusterFailed(Exception):
-    """A process of the cluster did not start; the text ends with what it said."""
+    """A process of the cluster did not start; the message ends with its output."""
 
 
 class LocalCluster:
     """A context manager: inside of it the cluster runs, and `url` is that of its master, at a free port."""
 
     def __init__(self, workers: int = 2, cores: int = 1, memory: str = "1200m") -> None:
-        """In: how many workers, with how many cores and how much memory each."""
+        """Configure the cluster: the number of workers, and cores and memory of each."""
         self.url = ""
         self._workers, self._cores, self._memory = workers, cores, memory
         self._processes: list[subprocess.Popen[bytes]] = []

@@ -37,7 +37,7 @@ def spark() -> Iterator["SparkSession"]:
 
 @pytest.fixture(scope="session")
 def told(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "Told":
-    """An eventful history, ingested, built and told; nobody may change it."""
+    """Ingest an eventful history and build its tables and report; tests must not change it."""
     from tests.pipeline.told import MEASURED, Told, eventful
 
     made = Told(spark, tmp_path_factory.mktemp("told"))

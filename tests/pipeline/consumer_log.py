@@ -47,7 +47,7 @@ class ConsumerLog(Members):
 
 
 class Life:
-    """Members that come, do as they are told or not, and go: the same for the same seed."""
+    """Members that join, obey or ignore assignments, and leave; a seed determines their actions."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)

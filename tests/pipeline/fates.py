@@ -10,7 +10,7 @@ from tests.pipeline.hand_made import HandMade, Partitions, at
 
 HOUR_S = 3600
 Fate = Callable[[HandMade, str], list[LogEnd]]
-"""Plays the history of a group of that name. Out: how far its topic reached."""
+"""Plays the history of a group and returns the end of its topic."""
 
 DISASTERS: dict[str, tuple[Fate, str]] = {}
 HEALTHY: dict[str, Fate] = {}
@@ -58,7 +58,7 @@ def kept_up(name: str) -> list[LogEnd]:
 
 @disaster("abandoned_group")
 def abandoned(made: HandMade, name: str) -> list[LogEnd]:
-    """Both consumers are gone after ten minutes; nobody notices while the topic fills."""
+    """Both consumers are gone after ten minutes, while the topic continues to grow."""
     made.generation(name, 1, both("a1", "b1", name), 1)
     commits(made, name, 60, 600)
     made.generation(name, 2, {"b1": [(name, 0), (name, 1)]}, 600)
@@ -156,7 +156,7 @@ def too_many(made: HandMade, name: str) -> list[LogEnd]:
 
 @disaster("outside_ownership")
 def without_owner(made: HandMade, name: str) -> list[LogEnd]:
-    """Somebody commits what it was not given."""
+    """A consumer commits a partition that it does not own."""
     made.generation(name, 1, {"a1": [(name, 0)]}, 1)
     commits(made, name, 60, HOUR_S)
     return kept_up(name)
@@ -199,7 +199,7 @@ def rolling_restart(made: HandMade, name: str) -> list[LogEnd]:
 
 @healthy
 def static_members(made: HandMade, name: str) -> list[LogEnd]:
-    """Static members are restarted, several times: that is no rebalance."""
+    """Static members restart several times without a rebalance."""
     for number in range(1, 9):
         made.generation(name, 1, both(f"a{number}@i", "b1@j", name), 200 * number)
     commits(made, name, 1620, HOUR_S)
@@ -301,5 +301,5 @@ def empty_topic(made: HandMade, name: str) -> list[LogEnd]:
 
 
 def play(made: HandMade, fates: dict[str, Fate]) -> list[LogEnd]:
-    """All of these in one log. Out: how far the topics reached."""
+    """Play all histories in one log; return the ends of the topics."""
     return [measured for name, fate in fates.items() for measured in fate(made, name)]

@@ -39,7 +39,7 @@ class HandMade:
     def commit(
         self, group: str, topic: str, partition: int, offset: int | None, seconds: float, **more: Any
     ) -> int:
-        """A commit, or a tombstone for offset None. Out: its log offset."""
+        """Write a commit, or a tombstone for offset None; return its log offset."""
         values = {
             "topic": topic, "partition": partition, "offset": offset, "tombstone": offset is None,
             "metadata": None if offset is None else "", "commit_ts": None if offset is None else at(seconds),
@@ -61,8 +61,10 @@ class HandMade:
         topics: Sequence[str] | None = None,
         is_readable: bool = True,
     ) -> int:
-        """A record with members, synced for `sync_s`. In: what they subscribe to, None for what they have. Out: its
-        log offset."""
+        """Write a record with members, synced for `sync_s`; return its log offset.
+
+        `subscribed` are their topics; None takes the topics of their assignments.
+        """
         leader = next(iter(members), "").split("@")[0]
         place = self._append(
             "group_generations", seconds, group, generation=generation, protocol_type=protocol_type,
@@ -115,7 +117,7 @@ class HandMade:
         return self._rows[name]
 
     def add_rows(self, other: "HandMade") -> None:
-        """Takes over the rows of another history, as they are."""
+        """Add the rows of another history unchanged."""
         for name, rows in other._rows.items():
             self._rows[name] += rows
 

@@ -25,7 +25,7 @@ class LogDirectory:
         return directory
 
     def write(self, number: int, batches: list[bytes], *, per_segment: int = 3) -> None:
-        """Puts batches into segments of so many each, in place of what was there."""
+        """Replace the partition's log with segments of `per_segment` batches."""
         directory = self.partition(number)
         for old in directory.glob("*.log"):
             old.unlink()

@@ -49,7 +49,7 @@ def add_transactions(log: Log) -> None:
 
 
 def counted(log: Log, number: int) -> Rows:
-    """Rows of the plain decoder, without what was aborted or is control."""
+    """Return the rows of the reference decoder without aborted and control records."""
     open_ones: dict[int, list[bytes]] = {}
     aborted: set[int] = set()
     for batch in log.batches:

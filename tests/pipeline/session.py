@@ -76,7 +76,7 @@ def _forget() -> None:
 
 
 def _end(machine: subprocess.Popen[bytes]) -> None:
-    """It ends, and removes its files, when nobody is left to talk to it."""
+    """End the JVM: it exits and removes its files when its standard input is closed."""
     assert machine.stdin is not None
     machine.stdin.close()
     try:

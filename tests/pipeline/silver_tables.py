@@ -1,4 +1,4 @@
-"""Silver tables of a warehouse as any reader of Parquet sees them, and what they should hold."""
+"""The silver tables as any Parquet reader sees them, and their expected rows."""
 
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ def table(warehouse: Warehouse, name: str, *, without_batch: bool = True) -> Row
 
 
 def in_order(rows: Rows) -> Rows:
-    """By log partition and offset, and what else there is."""
+    """Sort rows by log partition, offset and the other columns."""
     return sorted(rows, key=lambda row: (row.get("log_partition"), row.get("log_offset"), repr(row)))
 
 

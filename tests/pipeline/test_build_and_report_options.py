@@ -1,4 +1,4 @@
-"""`groupd-pipeline build`, `report` and `run`: what cannot be right is said before Spark starts."""
+"""`groupd-pipeline build`, `report` and `run` reject invalid options before Spark starts."""
 
 import sys
 from pathlib import Path

@@ -140,7 +140,7 @@ def test_killed_or_interrupted_it_loses_and_repeats_nothing(
     time.sleep(random.random() * 2)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
-    tables(warehouse)  # whoever reads them now can
+    tables(warehouse)  # the tables are readable
 
     before = batches(warehouse)
     process = start([*arguments, "--follow"])

@@ -1,4 +1,4 @@
-"""The decoders: alike on everything, and right about what is known."""
+"""The decoders agree on all input and are right on known input."""
 
 import random
 from typing import Any

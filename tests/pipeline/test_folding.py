@@ -1,4 +1,4 @@
-"""A build that goes on with what earlier ones kept gives the tables of one that reads everything."""
+"""An incremental build gives the same tables as a full one."""
 
 import random
 from collections.abc import Collection
@@ -83,13 +83,13 @@ def test_builds_in_between_change_nothing_wherever_the_log_was_cut_or_they_were_
         build(spark, warehouse, BuildSettings(measure=log_ends, on_table=fail, keep_from=0))
     fill(warehouse, made.piece(cut, RECORDS), 2)
     with monkeypatch.context() as patched:
-        patched.setattr(warehouse.directory, "write", fail)  # what says which folds count
+        patched.setattr(warehouse.directory, "write", fail)  # the file that records the valid folds
         with pytest.raises(KeyboardInterrupt):
             build(spark, warehouse, settings)
 
     files = {path: path.read_bytes() for path in Path(warehouse.path("commits")).glob("*=1/*.parquet")}
     for path in files:
-        path.write_bytes(b"")  # nobody looks at what is folded already
+        path.write_bytes(b"")  # the build does not read folded files again
     told: list[Built] = []
     build(spark, warehouse, BuildSettings(measure=log_ends, on_table=told.append))
     assert {built.name for built in told} == set(GOLD)

@@ -95,7 +95,7 @@ def test_any_split_into_runs_and_batches_gives_the_same_tables(
         for number, log in written.items():
             upto[number] = min(len(log.batches), upto[number] + random.randrange(5, 12))
             torn = log.batches[upto[number]][:70] if upto[number] < len(log.batches) else b""
-            # A torn batch at the end is what a reader meets while the daemon writes.
+            # A reader meets a torn batch at the end while the daemon writes.
             made.write(number, [*log.batches[: upto[number]], torn][: upto[number] + 1], per_segment=5)
         n_batches += ingest(spark, made.path, warehouse, max_bytes=random.choice([None, 3000])).batches
     assert n_batches > len(warehouse.complete_batches()) == 1
@@ -142,7 +142,7 @@ class Killed(OSError):
 
 
 def break_after(monkeypatch: pytest.MonkeyPatch, calls: int) -> Callable[[], int]:
-    """Lets the n-th call that changes a warehouse and all later ones fail. Out: how many there were."""
+    """Let the n-th change of a warehouse and all later ones fail; return a counter of the changes."""
     made = [0]
 
     def counting(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -160,7 +160,7 @@ def break_after(monkeypatch: pytest.MonkeyPatch, calls: int) -> Callable[[], int
 
 
 def check_readers(warehouse: Warehouse) -> None:
-    """Whatever is there can be read by anybody."""
+    """Check that every existing table is readable."""
     for name in SILVER:
         if Path(warehouse.path(name)).exists() and any(Path(warehouse.path(name)).iterdir()):
             pq.read_table(warehouse.path(name))

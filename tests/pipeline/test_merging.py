@@ -1,4 +1,4 @@
-"""Files of silver become fewer, and nobody can tell from the rows: whoever looks, whenever it ends."""
+"""Merging silver files never changes the rows of a reader, even when a merge is killed."""
 
 import copy
 import json
@@ -126,7 +126,7 @@ class Ingesting:
         return found
 
     def check(self) -> None:
-        """Each row is there as often as it was added, and its batch is known if it is complete."""
+        """Check that each row occurs as often as it was added, and that complete batches are known."""
         assert {name: self.looks(name) for name in FILLED} == self.rows
         batches = self._files.column(self.warehouse.path("ingest_batches"), "n_records")
         assert sum(sum(n_records) for _, n_records in batches) == self.n_records
@@ -159,8 +159,10 @@ def row_of(offset: int) -> dict[str, Any]:
 def at_each_change(
     monkeypatch: pytest.MonkeyPatch, look: Callable[[], None], killed_at: int | None = None
 ) -> Iterator[list[int]]:
-    """Looks before each thing that is done to a directory and after it; kills at one of them. Out: how many there
-    were."""
+    """Call `look` before and after each directory change, and kill the merge at one.
+
+    yield the number of changes.
+    """
     made = [0]
 
     def counting(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Directories that a real broker left, all the way: silver, gold and the report say what the broker had said."""
+"""Data directories of a real broker through the pipeline: silver, gold and report match the broker's responses."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ OF_MEMBER = ("client_id", "client_host", "group_instance_id", "generation")
 
 
 def served_by(name: str) -> Served:
-    """Every group that the broker told of with offsets."""
+    """Return every group for which the broker reported offsets."""
     return {group: view for group, view in expected(name)["served"].items() if "offsets" in view}
 
 
@@ -69,7 +69,7 @@ def check_members(rows: list[Row], generations: list[Row], served: Served) -> No
 
 
 def check_ownership(rows: list[Row], served: Served) -> None:
-    """What is held at the end is what the broker had handed out."""
+    """Check that the final ownership matches the broker's assignments."""
     held: dict[str, set[tuple[str, str, int]]] = {}
     for row in rows:
         if row["to_log_offset"] is None:

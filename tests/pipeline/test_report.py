@@ -1,4 +1,4 @@
-"""The report: what it says, of much and of nothing, and how it looks in a browser."""
+"""The report: its content for large and empty logs, and its appearance in a browser."""
 
 import re
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_the_most_remarkable_groups_are_shown_and_the_rest_summed_up(told: Told,
 
 
 def test_a_transaction_that_never_ended_is_listed_among_many_that_did(told: Told, gathered: Gathered) -> None:
-    """The one that was open once has ended since: what lies behind it has been read."""
+    """The transaction that was open once has ended since: records after it have been read."""
     open_ones = [row for row in gathered.findings if row["kind"] == "open_transaction"]
     assert [row["found_ts"] for row in open_ones] == [at(600)]
     assert len(gathered.findings) < N_ABORTED

@@ -35,7 +35,7 @@ def test_after(spark, made_of_it):
 
 def test_a_test_that_kills_sparks_virtual_machine_is_the_only_one_that_fails(tmp_path: Path) -> None:
     need_java()
-    quick_jvm()  # what it makes is not to take the small run's time
+    quick_jvm()  # create the JVM now, so that its start does not count in the small run's time
     run = small_run(tmp_path, TESTS, "-p", "tests.pipeline.conftest")
     assert run.outcomes == {
         "test_before": ["PASSED"],

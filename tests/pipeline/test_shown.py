@@ -17,7 +17,7 @@ from pipeline.session import driver_memory_mb
 
 
 class Screen(io.StringIO):
-    """Standard error that is a terminal, or is none."""
+    """A standard error stream that may be a terminal."""
 
     def __init__(self, *, is_terminal: bool) -> None:
         super().__init__()

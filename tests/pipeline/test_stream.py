@@ -66,7 +66,7 @@ def test_any_split_into_runs_and_batches_gives_every_row_once(
     written: dict[int, Log], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, max_bytes: int | None
 ) -> None:
     chance = random.Random(f"{seed} {max_bytes}")
-    monkeypatch.setattr("pipeline.walk._SETTLE_S", 0)  # nobody is writing
+    monkeypatch.setattr("pipeline.walk._SETTLE_S", 0)  # there is no concurrent writer
     made = LogDirectory(tmp_path / "data")
     upto = dict.fromkeys(written, 0)
     offset: Offset | None = None
@@ -75,7 +75,7 @@ def test_any_split_into_runs_and_batches_gives_every_row_once(
         for number, log in written.items():
             upto[number] = min(len(log.batches), upto[number] + chance.randrange(12))
             torn = log.batches[upto[number]][:70] if upto[number] < len(log.batches) else b""
-            # A torn batch at the end is what a reader meets while the daemon writes.
+            # A reader meets a torn batch at the end while the daemon writes.
             made.write(number, [*log.batches[: upto[number]], torn][: upto[number] + 1], per_segment=5)
         reader = new_reader(made, max_bytes)
         start = reader.initialOffset() if offset is None else offset

@@ -1,4 +1,4 @@
-"""How far a partition can be read, and what is said about the rest."""
+"""The readable range of a partition, and the report of the rest."""
 
 import os
 from pathlib import Path
@@ -171,7 +171,7 @@ def test_lost_history_is_found(made: LogDirectory) -> None:
     (finding,) = seen.findings
     assert (finding.kind, finding.first_offset, finding.last_offset) == ("lost_history", 2, 7)
     assert (seen.first_offset, len(read(made, seen))) == (8, 10)
-    assert kinds(look(made)) == []  # the first time nobody expected more
+    assert kinds(look(made)) == []  # the first survey has no expected range
 
 
 def test_a_log_that_ends_before_what_was_read(made: LogDirectory) -> None:

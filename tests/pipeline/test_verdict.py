@@ -1,4 +1,4 @@
-"""The verdict finds each disaster, and nothing in what is healthy."""
+"""The verdict detects each disaster and reports none for healthy groups."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The directory of tables: whole or not there, whoever looks, on any file system."""
+"""The directory of tables: a reader sees a whole table or none, on any file system."""
 
 from pathlib import Path
 

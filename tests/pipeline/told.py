@@ -21,7 +21,7 @@ Fill = Callable[[HandMade], None]
 
 
 def eventful(made: HandMade) -> None:
-    """Several groups over ten minutes, one with a name that nobody should give."""
+    """Write ten minutes of several groups, one with a hostile name."""
     made.generation("quiet", 3, {"lonely": []}, 0)
     for n in range(8):
         made.generation("restless", 1 + n, {f"r{n}": [("orders", 0)], f"s{n}": [("orders", 1)]}, 30 * n)
@@ -72,7 +72,7 @@ class Told:
 
     @property
     def text(self) -> str:
-        """The report as it is now."""
+        """Return the current report."""
         return self.file.read_text(encoding="utf-8")
 
 

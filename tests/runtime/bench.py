@@ -103,7 +103,7 @@ class Bench:
         await asyncio.wait_for(self.loaded.wait(), TIMEOUT_S)
 
     def put(self, runtime: Runtime[Any], key: str, request: object) -> tuple[object, Deferral]:
-        """Puts a request to the partition of a key: what came of it at once, and its deferral."""
+        """Send a request to the partition of a key; return its immediate answer and its deferral."""
         deferral = Deferral()
         context = Context(self.engine.next_waiter(), 0, "client", "/127.0.0.1", str(uuid4()))
         return runtime.execute_request(

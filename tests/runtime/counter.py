@@ -98,7 +98,7 @@ class End:
 
 @dataclass(frozen=True)
 class Owe:
-    """Sends debts to whoever receives them; one is sent again whenever the counters are loaded."""
+    """Sends debts to the receiver; a debt is sent again after each load of the counters."""
 
     debts: int = 1
 
@@ -219,7 +219,7 @@ class Counters:
         return Outcome(messages=owed)
 
     def unload(self) -> list[tuple[int, object]]:
-        """Everybody who is parked looks elsewhere."""
+        """Reject all blocked requests with NOT_COORDINATOR."""
         return [(waiter, Refused(ErrorCode.NOT_COORDINATOR)) for waiter in self._parked]
 
     @property

@@ -119,7 +119,7 @@ class Advance:
 
 
 class GroupTimes(CountingDecorator):
-    """Gives each group a time of its own: that of the engine, and what it is ahead."""
+    """Gives each group a clock: the engine's time plus an offset."""
 
     def __init__(self, machine: Any) -> None:
         super().__init__(machine, Counter())
@@ -135,7 +135,7 @@ class GroupTimes(CountingDecorator):
         return self._mapped(super().handle(request, context, self._at(getattr(request, "group_id", ""), now)))
 
     def try_heartbeat(self, request: Any, context: Context, monotonic_ms: int, /) -> object | None:
-        """Whoever has a time of its own is asked the long way."""
+        """A group with its own time takes the slow path."""
         if request.group_id in self._ahead_ms:
             return None
         return super().try_heartbeat(request, context, monotonic_ms)
@@ -168,7 +168,7 @@ class GroupTimes(CountingDecorator):
 
 @pytest.fixture
 async def bench(files: FaultyFiles) -> AsyncIterator[Bench]:
-    """Group time stands still in it, but for groups that are told otherwise."""
+    """Hold the group time, except for groups that a test advances."""
     held = HeldClock()
     held.hold()
     bench = Bench(

@@ -49,7 +49,7 @@ CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=200, cleanup_policy=
 
 
 class Write(NamedTuple):
-    """A record of the log: a fact in one of its versions; of no known type where there is none."""
+    """A log record: a fact in one of its versions, or None for an unknown type."""
 
     fact: Fact | None
 

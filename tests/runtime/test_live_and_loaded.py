@@ -85,8 +85,10 @@ class Process:
 
 
 def seen(process: Process) -> tuple[object, ...]:
-    """What the machine says, and what waits for the end of its transaction. A load reads what is superseded first:
-    only what counts when its transaction ends has an order."""
+    """Return the machine's state and the pending transactional records.
+
+    A load reads superseded records first: only records that count at the end of their transaction have an order.
+    """
     machine = process.machine
     pending = list(machine.open.iterate_pending())
     superseded = sorted(each for each in pending if each.is_superseded)
@@ -95,7 +97,7 @@ def seen(process: Process) -> tuple[object, ...]:
 
 
 def open_transactions(process: Process) -> dict[int, int]:
-    """First offsets by producer id; once all is written, the log has those that were expected."""
+    """Return first offsets by producer id; after all writes, the log has the expected ones."""
     producers = process.partition.producers
     assert producers is not None
     assert producers.state.open_transactions == process.partition.expected_producers.open_transactions

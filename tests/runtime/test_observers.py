@@ -1,4 +1,4 @@
-"""What those are told who observe what happens: every event, once, by number."""
+"""Observers get every event once, by number."""
 
 import logging
 from collections.abc import AsyncIterator

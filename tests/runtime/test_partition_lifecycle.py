@@ -1,4 +1,4 @@
-"""Partitions that come and go: what becomes of their logs, and of one that could not be read."""
+"""Gained and lost partitions: their logs, and a partition with an unreadable log."""
 
 import asyncio
 

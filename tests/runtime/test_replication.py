@@ -1,4 +1,4 @@
-"""Counters whose logs an engine has: what is answered, and when."""
+"""Counters with replicated logs: the responses and their timing."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ from tests.storage.faulty_files import FaultyFiles
 
 @dataclass
 class Asked:
-    """An engine that answers when it is told to."""
+    """An engine that responds when the test releases it."""
 
     appended: list[tuple[int, int, bytes]] = field(default_factory=list)
     tickets: list[Ticket] = field(default_factory=list)

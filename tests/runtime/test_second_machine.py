@@ -140,7 +140,7 @@ async def test_a_release_that_comes_late_is_old_news(bench: Bench) -> None:
     bench.counters.lifecycle.release_partition(partition, 7, "it moves")
     assert partition.state is PartitionState.ABSENT
     bench.counters.lifecycle.release_partition(partition, 9, "it moves on")
-    bench.counters.lifecycle.open_partition(partition, epoch=8)  # overtaken by what came before
+    bench.counters.lifecycle.open_partition(partition, epoch=8)  # overtaken by the previous open
     assert partition.state is PartitionState.ABSENT
 
 
@@ -228,7 +228,7 @@ async def test_events_are_numbered_without_a_gap_over_all_machines(bench: Bench)
 async def test_what_was_not_synced_when_a_partition_went_is_not_durable_when_it_comes_back(
     files: FaultyFiles,
 ) -> None:
-    """Also where the data directory was left in order before: that says nothing of what came since."""
+    """A clean shutdown earlier does not cover later unsynced data."""
     properties = {"offsets.topic.num.partitions": "1", "log.flush": "os"}
     async with serving("/data", properties, files=files):
         pass

@@ -1,1 +1,1 @@
-"""Transcripts: what goes into the group core and exactly what comes out, readable as stories."""
+"""Transcripts: the exact inputs and outputs of the group core in readable form."""

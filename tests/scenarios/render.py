@@ -116,7 +116,7 @@ def _value(name: str, value: Any) -> str:
 
 
 def _struct(value: Any) -> str:
-    """A nested struct; what it is called goes first, an error is spelt out."""
+    """Render a nested struct: its name first, errors by name."""
     names = [name for name in value.__struct_fields__ if name not in ("error_code", "authorized_operations")]
     words = _fields(value, names)
     if getattr(value, "error_code", 0):
@@ -233,13 +233,13 @@ _SHOWN: Mapping[type[GroupEvent], str] = {
         "member_id group_instance_id client_id error state detail generation_id partitions is_transactional"
     ),
 }
-"""What is shown of an event, in this order; of others the member, and what they have of their own."""
+"""The fields of an event in this order; other events show the member and their own fields."""
 _UNSHOWN = (MemberRejoined, MemberToldToRejoin, SyncReceived, AssignmentFetched)
 """What the replies show."""
 
 
 def _matters(name: str, value: Any) -> bool:
-    """Not what is empty, and not where everybody in a story sits."""
+    """Return whether to show a field: not if it is empty or the common host."""
     hosts = ("client_host", "sender_host")
     return name not in hosts and value is not False and value not in (None, "", ())
 
@@ -277,9 +277,10 @@ def timer(key: GroupTimerKey) -> str:
 
 
 def outcome(result: Outcome, names: dict[int, tuple[str, int]], now_ms: int) -> list[str]:
-    """All lines of an outcome: events, records, timers, replies; `names` says who waits, in which version.
+    """Render an outcome: events, records, timers, responses; `names` has the client and version of each request.
 
-    The retention check is not shown, nor a rebalance's report: they are armed again and again."""
+    The timers of the retention check and of rebalance reports are left out: they are set again and again.
+    """
     lines = [event(entry) for entry in result.events if not isinstance(entry, _UNSHOWN)]
     of_whom = "" if result.in_transaction is None else f" of producer {result.in_transaction.producer_id}"
     lines += [record(entry) + of_whom for entry in result.records]

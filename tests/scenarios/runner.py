@@ -165,7 +165,7 @@ class Story:
         return []
 
     def request(self, verb: str, words: list[str]) -> list[str]:
-        """`<verb> <client> <arguments> <options>`: a request, and what it brings about."""
+        """Run `<verb> <client> <arguments> <options>` and return its effects."""
         client = self.clients.setdefault(words[0], Client(words[0]))
         options = options_of(words)
         client.options |= {key: value for key, value in options.items() if key not in ONCE}

@@ -70,7 +70,7 @@ def test_transactions_of_every_coordinator(tool_broker: Cluster, desk: Desk, top
 def test_a_transaction_that_nobody_will_end_is_found_and_aborted(
     tool_broker: Cluster, desk: Desk, topic: str
 ) -> None:
-    """After the first leader is killed, the next one knows the hanging transaction and aborts it, but no known one."""
+    """After a leader is killed, the next one knows the hanging transaction and aborts it, but no known one."""
     tool_broker.create_topic(topic, PARTITIONS)
     leader = tool_broker.leader(topic, 0)
     begun(desk, f"{topic}-id", topic, *range(PARTITIONS))

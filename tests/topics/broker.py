@@ -50,7 +50,10 @@ class Broker:
         files: Files | None = None,
         explicit: Mapping[str, str] | None = None,
     ) -> None:
-        """In: also what was set explicitly, by Kafka's names: the defaults of topics."""
+        """Open a broker in `path`.
+
+        `explicit` are explicitly set properties by Kafka's names: the topic defaults.
+        """
         self.path = path
         self.config = create_data_plane_config(config or Config(), explicit or {})
         self.files = files or OsFiles()
@@ -59,15 +62,15 @@ class Broker:
         self.waiter = 0
         self.session_id = 0
         self.answer = Answer(BLOCKED)
-        """The last one, for what is beside the response."""
+        """The last answer, for the effects beside its response."""
         self.coordinator: Callable[[AddOrVerifyRequest], AddOrVerifyResult] = agrees
         """Who answers for the coordinators of transactions."""
         self.questions: list[AddOrVerifyRequest] = []
-        """What it was asked."""
+        """The requests to the coordinators."""
         self.open()
 
     def open(self) -> None:
-        """Opens what is in the directory."""
+        """Open the data directory."""
         meta = MetaProperties("cluster", 1, "directory")
         self.directory = DataDirectory.open(self.files, self.path, meta)
         self.plane = DataPlane.open(self.directory, self.config, random_session_id=self._next_session_id)
@@ -191,7 +194,7 @@ class Broker:
 
 
 def agrees(question: AddOrVerifyRequest) -> AddOrVerifyResult:
-    """A coordinator that has, or takes, whatever it is asked about."""
+    """Accept every partition, as a coordinator with all of them."""
     return dict.fromkeys(question.partitions, ErrorCode.NONE)
 
 

@@ -1,4 +1,4 @@
-"""What consumers of committed records see: the last stable offset, and what was aborted before it."""
+"""The view of read_committed consumers: the last stable offset, and aborted transactions before it."""
 
 from typing import Any
 
@@ -272,7 +272,7 @@ def test_retention_goes_up_to_the_high_watermark(broker: Broker) -> None:
     assert offsets(fetch(broker, 8, where=("short", 0))) == [8, 9]
 
 
-# Topics whose logs belong to another part
+# --- topics with logs of another component
 
 
 def test_an_internal_topic_is_read_up_to_what_its_owner_knows_to_be_stable(broker: Broker) -> None:

@@ -50,11 +50,11 @@ def test_declarations_that_make_no_sense(broker: Broker, name: str, partitions: 
         broker.plane.declare_topic(name, partitions)
 
 
-# Topics whose logs belong to another part
+# --- topics with logs of another component
 
 
 class Offsets:
-    """Logs of the groups, of which consumers may see what is durable."""
+    """The group logs; consumers may read durable records."""
 
     def __init__(self, broker: Broker) -> None:
         self.logs: list[PartitionLog | None] = [

@@ -199,7 +199,7 @@ def summarize_data(data: PartitionData) -> tuple[int, int, int, bytes]:
 def test_a_session_tells_what_full_fetches_would(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[object, ...]]
 ) -> None:
-    """The consumer keeps what it was told last; that must be what a full fetch says, records aside."""
+    """The consumer keeps the last responses; they must equal a full fetch, records aside."""
     broker = Broker(str(tmp_path_factory.mktemp("session") / "data"))
     broker.create("orders", 3)
     session, epoch = ask(broker, {A: 0, B: 0, C: 0}, (0, 0)).session_id, 1

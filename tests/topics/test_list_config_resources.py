@@ -1,4 +1,4 @@
-"""ListConfigResources: what there is that has configs."""
+"""ListConfigResources: the resources with configs."""
 
 import pytest
 

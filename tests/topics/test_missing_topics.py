@@ -1,4 +1,4 @@
-"""What is not there and was asked for: handed up beside the answer, with what keeps it from being created."""
+"""Unknown topics of a request are reported beside the response, with the obstacle to their creation."""
 
 from coordinator.broker.server_settings import create_data_plane_config
 from coordinator.config.properties import Config

@@ -74,7 +74,7 @@ def test_partitions_that_do_not_exist_are_not_asked_about(broker: Broker) -> Non
     assert broker.questions[0].partitions == [TopicPartition("orders", 0)]
 
 
-# What the coordinator is asked
+# --- requests to the coordinator
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_after_the_end_the_next_transaction_is_asked_about(broker: Broker) -> No
 
 
 ANSWERS: list[tuple[ErrorCode, ...]] = [
-    # The coordinator's, and what a producer is told of versions 10, 11 and 12.
+    # The coordinator's error, and the errors of produce versions 10, 11 and 12.
     (ErrorCode.PRODUCER_FENCED, *[ErrorCode.INVALID_PRODUCER_EPOCH] * 3),
     (
         ErrorCode.TRANSACTION_ABORTABLE,
@@ -181,7 +181,7 @@ def test_without_verification_partitions_are_added_all_the_same(
     broker.stop()
 
 
-# What happens while the coordinator is asked
+# --- events during the verification
 
 
 def meanwhile(broker: Broker, happens: Callable[[], object]) -> None:
@@ -350,7 +350,7 @@ def test_many_partitions_are_asked_about_at_once(broker: Broker) -> None:
 
 
 def test_plain_batches_are_answered_without_a_step(broker: Broker) -> None:
-    """They are most of what comes, and wait for nobody."""
+    """They are most of the traffic and do not wait."""
     for request in (produce_request("orders", batch()), produce_request("orders", sequenced(7, 0, 0))):
         assert isinstance(
             broker.plane.begin_request(request, Context(1, 12, "", "", node=NODE), broker.now), Answer

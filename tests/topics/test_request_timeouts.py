@@ -1,4 +1,4 @@
-"""A client that gives no time at all for a change of topics is told so, and nothing changes."""
+"""A topic change with a zero timeout gets an error and changes nothing."""
 
 import pytest
 

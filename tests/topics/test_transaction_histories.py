@@ -53,7 +53,7 @@ class Producer:
 
 
 class History:
-    """What was done, and what has to be seen of it."""
+    """The performed operations and the expected view of them."""
 
     def __init__(self, path: str, *, is_flushed_always: bool) -> None:
         self.broker = Broker(path, Config(log_flush=LogFlush.ALWAYS) if is_flushed_always else None)

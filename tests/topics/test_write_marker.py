@@ -1,4 +1,4 @@
-"""Markers: where they are written, what they end, and what they are refused for."""
+"""Markers: where they are written, their effect, and their rejections."""
 
 import errno
 

@@ -1,4 +1,4 @@
-"""Groups whose members have all gone. Each reads a topic of its name, so that one pass tells of all of them."""
+"""Groups without remaining members. Each reads a topic of its own name, so that one pass covers all of them."""
 
 from collections.abc import Callable
 from typing import Final

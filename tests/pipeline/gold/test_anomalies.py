@@ -1,4 +1,4 @@
-"""Each kind of anomaly, and what looks like it but is none."""
+"""Each kind of anomaly, and similar histories without it."""
 
 from collections.abc import Callable
 

@@ -17,7 +17,7 @@ HISTORIES: list[History] = []
 
 
 def history(fill: History) -> History:
-    """Registers what is to happen in one partition."""
+    """Register the history of one partition."""
     HISTORIES.append(fill)
     return fill
 
