@@ -21,7 +21,7 @@ SIZE = len(FRAMES[0])
 
 
 class Echo(asyncio.Protocol):
-    """Returns what it gets in pieces that end anywhere, with `wrong` in place of the third frame of later turns."""
+    """Echoes its input in pieces of arbitrary length, with `wrong` as the third frame of later turns."""
 
     def __init__(self, seen: list[bytes], wrong: bytes | None) -> None:
         self._seen = seen

@@ -108,7 +108,7 @@ async def test_async(async_broker, broker):
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A directory whose tests start a daemon of their own."""
+    """A directory with tests that start their own daemon."""
     for name in (
         "GROUPD",
         "GROUPD_CONTAINER",

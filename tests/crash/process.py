@@ -39,7 +39,7 @@ class Process:
     ) -> "Process":
         """Start the daemon on free ports; it may not be ready on return.
 
-        `module` is the module to run, with additional environment variables. A fork of a process that has
+        `module` is the module to run, `variables` are added to its environment. A fork of a process that has
         imported groupd takes a fraction of the CPU time.
         """
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}

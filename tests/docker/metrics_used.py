@@ -50,7 +50,7 @@ def known() -> Mapping[str, Known]:
 
 
 def unknown(expression: str) -> Iterator[str]:
-    """What an expression asks for that there is not, in words."""
+    """Yield a message for each unknown metric or label of an expression."""
     asked = list(_METRIC.finditer(expression))
     if not asked:
         yield f"no metric in {expression}"

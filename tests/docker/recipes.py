@@ -25,7 +25,7 @@ def python(program: str) -> list[str]:
 
 
 def node(program: str) -> list[str]:
-    """The same; what it needs is installed from the lock file."""
+    """The same; npm installs its dependencies from the lock file."""
     npm = build.tool("npm")
     install = [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
     target = build.once("recipes-node", _sources("node"), lambda fresh: build.run(install, fresh))

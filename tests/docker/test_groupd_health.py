@@ -1,4 +1,4 @@
-"""The health check of the image: whether a broker answers, told by a few lines of bash."""
+"""The health check of the image: a short bash script that tests whether a broker responds."""
 
 import shutil
 import socket
@@ -36,7 +36,7 @@ def health(*addresses: str, **environment: str) -> int:
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[int]:
-    """A port that says this to whoever asks; nothing at all if it is empty."""
+    """Listen on a port that sends these bytes to each client; with no bytes it never responds."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:

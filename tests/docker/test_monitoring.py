@@ -1,4 +1,4 @@
-"""The board, the rules and the configuration of Prometheus: made of metrics that there are, and right."""
+"""The dashboard, the rules and the Prometheus configuration are valid and use existing metrics."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def panels() -> list[dict[str, Any]]:
 
 
 def expressions() -> Iterator[str]:
-    """Of the board: what panels and annotations show, and what is chosen from."""
+    """Yield the expressions of the dashboard: panels, annotations and variables."""
     for panel in panels():
         yield from (target["expr"] for target in panel["targets"])
     yield from (note["expr"] for note in board()["annotations"]["list"])

@@ -56,7 +56,7 @@ def test_clients_are_told_the_address_that_they_were_given(
 
 
 def produces_and_consumes(bootstrap: str) -> None:
-    """A group of one member gets what was written, at that address and no other."""
+    """A group with one member gets the written records, at that address and no other."""
     servers = {"bootstrap.servers": bootstrap}
     (broker,) = AdminClient(servers).list_topics(timeout=TIMEOUT_S).brokers.values()
     assert f"{broker.host}:{broker.port}" == bootstrap
@@ -72,6 +72,6 @@ def produces_and_consumes(bootstrap: str) -> None:
 
 
 def connect(bootstrap: str) -> None:
-    """Raises OSError where nobody listens."""
+    """Connect to a port. Raises OSError if it is closed."""
     host, _, port = bootstrap.rpartition(":")
     socket.create_connection((host, int(port)), TIMEOUT_S).close()

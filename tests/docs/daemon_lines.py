@@ -1,8 +1,7 @@
-"""What the daemon can write to its log, so that documents quote nothing else.
+"""The log lines of the daemon, so that documents quote only real ones.
 
-Lines about groups are those that the stories of `tests/scenarios` print: for each that is quoted there is a
-transcript that writes it, word for word and number for number. Other lines come from calls of loggers; their
-formats are found in the source.
+The transcripts of `tests/scenarios` print the lines about groups: each quoted line occurs in one of them, word
+for word and number for number. Other lines come from logger calls; their formats are in the source.
 """
 
 import ast
@@ -52,8 +51,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Format:
-    """A statement that writes a line: `text` is what it hands its logger, `pattern` a regular expression of what
-    comes of it."""
+    """A logging statement: `text` is its format, `pattern` a regular expression for its lines."""
 
     level: str
     logger: str
@@ -81,7 +79,7 @@ def writers(quoted: str) -> list[str]:
 
 
 def nearest(quoted: str) -> str:
-    """The line of a story that is most like a quoted one: what it was before somebody reworded it, perhaps."""
+    """Return the transcript line most similar to a quoted one, probably its earlier wording."""
     text = _any_member(re.sub(r"^[A-Z]+ \[\w+\] \[__consumer_offsets-\d+\] ", "", quoted))
     return next(iter(get_close_matches(text, [text for _, text in story_lines()], 1)), "none")
 
@@ -131,7 +129,7 @@ def _any_member(text: str) -> str:
 
 @cache
 def formats() -> tuple[Format, ...]:
-    """The formats of all calls of loggers in the daemon, but for those that are nearly all conversions."""
+    """Return the formats of all logger calls in the daemon, except those that consist almost only of conversions."""
     paths = sorted([*(ROOT / "coordinator").rglob("*.py"), *(ROOT / "storage").rglob("*.py")])
     return tuple(known for path in paths for known in _formats(path))
 

@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md quotes what there is: lines that the daemon writes, metrics that it has, properties."""
+"""docs/troubleshooting.md quotes only existing log lines, metrics and properties."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -120,7 +120,7 @@ async def test_every_metric_is_exported_with_these_labels(tmp_path: Path) -> Non
 def unknown_metrics(
     named: list[tuple[str, str, str]], exported: Mapping[str, set[str]]
 ) -> list[tuple[str, str, str]]:
-    """Of names with a label and its value ("" for none) those that are not exported, or never with such."""
+    """Return the metrics (name, label, value; "" for none) that are not exported with that label and value."""
 
     def is_known(name: str, label: str, value: str) -> bool:
         if name not in exported or (label and label not in exported[name]):

@@ -38,7 +38,7 @@ VOLATILE_ENDINGS: Final = (
 """Endings of fields that differ between machines and runs, even where two runs happen to agree."""
 
 TIMED: Final = ("awaited_longest",)
-"""Fields whose whole value depends on how quickly each member answered."""
+"""Fields that depend on the response times of members."""
 
 Exchange = dict[str, Any]
 """Of a request `method`, `path`, `accept`, `body`; of its answer `status`, `content_type`, `answer` and the places

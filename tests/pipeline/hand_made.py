@@ -63,7 +63,7 @@ class HandMade:
     ) -> int:
         """Write a record with members, synced for `sync_s`; return its log offset.
 
-        `subscribed` are their topics; None takes the topics of their assignments.
+        `topics` are the subscribed topics; None takes the topics of their assignments.
         """
         leader = next(iter(members), "").split("@")[0]
         place = self._append(

@@ -71,7 +71,7 @@ def _value(value: Any, entry: FieldLayout, version: int) -> Values:
 
 
 def peer_for(cls: type[Any], version: int) -> Peer | None:
-    """The peer that knows this version of a message; None when there is none."""
+    """Return the peer that knows this version of a message, or None."""
     return _kio(cls, version) or _kafka_python(cls, version)
 
 

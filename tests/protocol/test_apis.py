@@ -1,4 +1,4 @@
-"""The table of what is served, against the declarations and against what the newest Kafka serves."""
+"""The table of served APIs, against the declarations and the newest Kafka."""
 
 from pathlib import Path
 

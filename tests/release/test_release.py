@@ -49,7 +49,7 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small checkout that can be released, whose build writes one file."""
+    """A small checkout for a release; its build writes one file."""
 
     def build(root: Path, destination: Path) -> list[Path]:
         assert f'"{VERSION}"' in (root / VERSION_FILES[0]).read_text()

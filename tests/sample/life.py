@@ -1,14 +1,14 @@
-"""The life of a few groups: one that is well, and several that are not.
+"""The life of a few groups: a healthy one and several unhealthy ones.
 
-billing       two members, well
+billing       two healthy members
 shipping      restarts one member after the other, and once all of them
 search        three static members that are too slow; one is restarted without anyone noticing
-audit         goes back in the middle and reads again
-fraud         stops at a message that it cannot take in one partition, and goes on committing
-heartbeats    commits four times a second what hardly ever moves
-returns       speaks the consumer protocol (KIP-848); a second member comes, and a third goes again
-moving        has a member of the classic protocol, which one of the consumer protocol takes over from
-nightly       comes, catches up and leaves; later somebody resets its offsets
+audit         seeks back in the middle and reads again
+fraud         stops at a poison message in one partition, and continues to commit
+heartbeats    commits offsets that hardly ever change four times a second
+returns       uses the consumer protocol (KIP-848); a second member joins, and a third leaves again
+moving        a member of the consumer protocol replaces one of the classic protocol
+nightly       joins, catches up and leaves; later an operator resets its offsets
 """
 
 import time

@@ -19,7 +19,7 @@ class Production:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns when everything has been written."""
+        """Stop, and return when all records are acknowledged."""
         self._stop.set()
         self._thread.join()
 

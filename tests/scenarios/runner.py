@@ -1,16 +1,17 @@
-"""Runs a transcript: a text file of comments, commands and what came out of the core.
+"""Run a transcript: a text file of comments, commands and the outcomes of the core.
 
-    # A comment, in the reader's words.
+# A comment, in the reader's words.
     > join A protocols=range topics=orders
       A <- JoinGroup MEMBER_ID_REQUIRED …
 
-A command begins with `>`; the indented lines under it are what came out. `run` gives the whole file as it is
-today, so that a test compares it and `python -m tests.scenarios.rewrite` stores it. Clients have names; each
-remembers what a Kafka client remembers (member id, generation, protocol) and what it was told last on its
-command line (`v`, the API version, and `id`, `generation` hold for one request only). Member ids are
-`<client or instance>-<number>`. `client` and `given` say what a story begins with.
-Everything appended is durable at once; the state's invariants and the law of
-replay are checked after each command.
+A command begins with `>`; the indented lines under it are its outcome. `run` returns the whole file with the
+current outcomes. A test compares it, and `python -m tests.scenarios.rewrite` stores it.
+
+Clients have names. Each keeps the state of a Kafka client (member id, generation, protocol) and the options of its
+last command (`v`, the API version, and `id`, `generation` apply to one request only). Member ids are
+`<client or instance>-<number>`. `client` and `given` set the initial state of a story.
+
+Every record is durable at once. Each command is followed by a check of the state's invariants and of the replay.
 """
 
 import shlex

@@ -1,4 +1,4 @@
-"""An administrator's desk: Kafka's tools pointed at the broker, and what there has to be for them to show."""
+"""An administrator's desk: Kafka's tools pointed at the broker, and helpers to create data for them."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ class Desk:
     """The tools and the broker."""
 
     def __init__(self, broker: Broker, machine: Machine) -> None:
-        """In: what is administered, and where the tools run."""
+        """Administer a broker with the tools of a machine."""
         self.bootstrap = broker.bootstrap
         self._machine = machine
 

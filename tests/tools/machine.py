@@ -36,7 +36,7 @@ CLASSES: Final[Mapping[str, str]] = {
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
 }
-"""The shell scripts' names, without `.sh`, and what they run."""
+"""The names of the shell scripts without `.sh`, and their classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Machine:
         except (EOFError, BrokenPipeError) as ended:
             raise AssertionError(f"{tool} {' '.join(arguments)} did not end in {timeout_s} s") from ended
         except BaseException:
-            self._process.kill()  # what comes of this command must not answer the next one
+            self._process.kill()  # late output of this command must not mix with the next one
             raise
         finally:
             impatience.cancel()

@@ -21,7 +21,7 @@ ALICE = Login("alice", PASSWORDS["alice"])
 
 
 class SecuredDesk:
-    """The tools and the broker; each tool is told who uses it by a file of properties."""
+    """The tools and the broker; a properties file gives each tool its user."""
 
     def __init__(self, broker: SecuredBroker, machine: Machine, directory: str) -> None:
         """In: where to write these files."""

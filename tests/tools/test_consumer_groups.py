@@ -76,7 +76,7 @@ def test_the_state_of_a_group(desk: Desk, topic: str, group: str) -> None:
 
 
 def test_offsets_and_lags(desk: Desk, topic: str, group: str) -> None:
-    """--offsets shows for each partition what is committed, the end, the lag and who reads it."""
+    """--offsets shows the committed offset, end offset, lag and consumer of each partition."""
     desk.create_topic(topic, 3, FOREVER)
     desk.produce(topic, {0: [1000] * 5, 1: [1000] * 2})
     desk.commit(group, topic, {0: 3, 2: 0})
@@ -99,7 +99,7 @@ def test_offsets_and_lags(desk: Desk, topic: str, group: str) -> None:
 
 
 def test_all_groups_are_described_at_once(desk: Desk, topic: str, group: str) -> None:
-    """--all-groups takes every group that there is."""
+    """--all-groups describes every existing group."""
     others = {f"{group}-{number}" for number in range(3)}
     desk.create_topic(topic)
     for other in others:

@@ -79,7 +79,7 @@ def lenient(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def test_a_transaction_that_nobody_will_end_is_found_and_aborted(lenient: Desk, topic: str) -> None:
-    """One whose records are old and whose coordinator does not know it; one that it knows is none."""
+    """The tool finds an old transaction that its coordinator does not know, and no known one."""
     lenient.create_topic(topic, 2)
     begun(lenient, f"{topic}-id", topic, 1)
     write_unknown(lenient.bootstrap, topic, 0)
