@@ -129,7 +129,7 @@ def _any_member(text: str) -> str:
 
 @cache
 def formats() -> tuple[Format, ...]:
-    """Return the formats of all logger calls in the daemon, except those that consist almost only of conversions."""
+    """Return the formats of the daemon's logger calls, except those of almost nothing but conversions."""
     paths = sorted([*(ROOT / "coordinator").rglob("*.py"), *(ROOT / "storage").rglob("*.py")])
     return tuple(known for path in paths for known in _formats(path))
 
