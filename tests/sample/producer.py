@@ -19,7 +19,7 @@ class Production:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, and return when all records are acknowledged."""
+        """Stop, and return when the producer has flushed for at most 10 s."""
         self._stop.set()
         self._thread.join()
 
