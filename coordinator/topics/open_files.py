@@ -85,5 +85,5 @@ class OpenFileLimit:
         self.open -= 1
 
     def release_partitions(self, partitions: int) -> None:
-        """Uncount deleted partitions."""
+        """Remove deleted partitions from the count."""
         self.reserved -= partitions

@@ -33,7 +33,7 @@ class ReadablePartition(Protocol):
 
     @property
     def name(self) -> TopicPartition:
-        """Topic and number."""
+        """The topic and the partition number."""
 
     @property
     def log(self) -> PartitionLog | None:

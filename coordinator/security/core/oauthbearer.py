@@ -61,7 +61,7 @@ class ValidToken:
 
 @dataclass(frozen=True, slots=True)
 class InvalidToken:
-    """A rejected token."""
+    """The server rejects a token."""
 
     reason: str
     """Written to the operator's log. Contains no part of the token."""
@@ -303,7 +303,7 @@ class UnsecuredTokenValidator:
         self._wall_ms = wall_ms
 
     def validate(self, token: str) -> TokenResult:
-        """Validate a token."""
+        """Validate a token, and return the result."""
         rules = self._rules
         try:
             jws = parse_jws(token)

@@ -127,7 +127,7 @@ class SignedTokenValidator:
         """The keys that the provider publishes now."""
 
     def validate(self, token: str) -> TokenResult:
-        """Validate a token."""
+        """Validate a token, and return the result."""
         try:
             jws = parse_jws(token)
             self._verify_signature(jws)

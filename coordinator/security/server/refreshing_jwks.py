@@ -86,7 +86,7 @@ class RefreshingJwks:
         self._refresh_task = asyncio.create_task(self._refresh_periodically())
 
     def close(self) -> None:
-        """Stop fetching."""
+        """Stop the fetches of keys."""
         for task in (self._refresh_task, self._fetching):
             if task is not None:
                 task.cancel()
@@ -97,7 +97,7 @@ class RefreshingJwks:
             await asyncio.wait([self._start_fetch()], timeout=WAIT_S)
 
     async def reload(self) -> None:
-        """Fetches the keys."""
+        """Fetch the keys now, and wait for the result."""
         await asyncio.wait([self._start_fetch()])
 
     def _start_fetch(self) -> asyncio.Task[None]:

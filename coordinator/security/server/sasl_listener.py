@@ -100,7 +100,7 @@ class SaslListener:
             await self._bearer.reload()
 
     def close(self) -> None:
-        """Stop fetching."""
+        """Stop the fetches of keys."""
         if self._bearer is not None:
             self._bearer.close()
 
@@ -183,7 +183,7 @@ class OAuthBearerListener:
             await self._keys.reload()
 
     def close(self) -> None:
-        """Stop fetching."""
+        """Stop the fetches of keys."""
         if self._keys is not None:
             self._keys.close()
 

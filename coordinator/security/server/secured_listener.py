@@ -89,7 +89,7 @@ class SecuredListener:
             await self._sasl.reload()
 
     def close(self) -> None:
-        """Stop fetching keys."""
+        """Stop the fetches of keys."""
         if self._sasl is not None:
             self._sasl.close()
 
