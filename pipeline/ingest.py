@@ -103,18 +103,13 @@ def ingest(
     up to the time of the snapshot and keeps the snapshot for the build.
 
     Args:
-        spark: the session.
-        log_dir: the log's directory or URL.
-        warehouse: the warehouse.
         max_bytes: the approximate number of log bytes in a batch.
         follow: whether to continue until `stop` is set.
         take_snapshot: measures the log ends; by default from the directory.
         stop: ends the run early.
         on_progress: called after each batch.
 
-    Raises:
-        BadInput: the log or the warehouse is unusable.
-    """
+    Raises BadInput for an unusable log or warehouse."""
     files = LogFiles(log_dir)
     find_partitions(files)
     warehouse.create()
