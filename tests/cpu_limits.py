@@ -7,11 +7,7 @@ run itself take that out of the comparison:
 - The pace is the typical ratio of a folder's cost to its row. A slow machine raises the cost of all folders and so
   the pace; a change that makes one folder dearer leaves the pace as it is. Rows are multiplied by the pace.
 - The slowdown is the ratio of a calibration loop's cost to its cost on the reference machine. It does not depend on
-  the tests.
-
-The limit of the tier is multiplied by the larger of pace and slowdown: a machine with slow memory runs the loop,
-which fits into its cache, as fast as another, and JVMs at half the speed. So a run does not notice when all
-folders get dearer alike. The sum of the rows does: it has to stay below the limit.
+  the tests, so that it also shows when all folders get dearer together. The limit of the tier is multiplied by it.
 """
 
 import time
@@ -108,7 +104,7 @@ class TierLimits:
                     f"{folder} took {cost:.0f} CPU-seconds, {row * pace:.0f} are expected of it in this run "
                     f"({row:g} in {LIMITS.name}): {_REMEDY}"
                 )
-        limit = self.total * max(1.0, slowdown, pace)
+        limit = self.total * max(1.0, slowdown)
         if total > limit:
             excesses.append(
                 f"the tier took {total:.0f} CPU-seconds, at most {limit:.0f} are allowed on this machine "

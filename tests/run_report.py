@@ -237,8 +237,6 @@ class TerminalRun:
 
     def __init__(self, config: pytest.Config) -> None:
         self.run = RunReport(config)
-        self.failed: dict[str, None] = {}
-        """The identifiers of the tests that failed, in order."""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
@@ -256,8 +254,6 @@ class TerminalRun:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.run.add(report)
-        if report.failed:
-            self.failed[report.nodeid] = None
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self.run.finish(nodeid)
@@ -272,9 +268,6 @@ class TerminalRun:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         self.run.stopped.set()
-        failures_file = os.environ.get("GROUPD_FAILED_TESTS_FILE")
-        if failures_file is not None:
-            Path(failures_file).write_text("".join(f"{test}\n" for test in self.failed))
         tier = os.environ.get("GROUPD_TEST_TIER")
         if tier is not None and session.exitstatus == pytest.ExitCode.OK:
             self.run.calibration_s.append(measure_calibration_loop())

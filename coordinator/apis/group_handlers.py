@@ -128,9 +128,7 @@ class GroupRouter:
         )
 
     def handle(self, request: Any, context: RequestContext) -> object:
-        """Answer SyncGroup, LeaveGroup, and other requests about one group whose response comes from the core
-        unchanged.
-        """
+        """Answer SyncGroup, LeaveGroup, and other requests about one group. The core creates the final response."""
         return self.answer_request(request, context)
 
     def handle_join(

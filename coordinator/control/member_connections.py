@@ -96,7 +96,7 @@ class MemberConnections:
     def close_connections(self, group_id: str, members: Iterable[MemberView]) -> int:
         """Close the connections of members at once, and return their number.
 
-        These are the connections over which the members joined, and those that repeat their heartbeats.
+        A member may have two: it joined over one, and repeats its heartbeats over another.
         """
         ids = {member.name.member_id: member.connection_id for member in members}
         numbers = set(ids.values())

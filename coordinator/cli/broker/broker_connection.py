@@ -49,8 +49,8 @@ class BrokerConnection:
     ) -> None:
         """Create a connection to a broker, without connecting.
 
-        `timeout_s` applies to connecting and to each response. `security` has TLS and the login. `client_id`
-        is that of all requests. `max_versions` has the newest version to use of some APIs, by API key.
+        `timeout_s` applies to connecting and to each response. `security` has TLS and the login. All requests
+        carry `client_id`. `max_versions` has the newest version to use of some APIs, by API key.
         """
         self._client_id = client_id
         self._max_versions = max_versions

@@ -43,8 +43,8 @@ GroupPartition = CoordinatorPartition[GroupShard]
 
 @wire_name("GroupAfter")
 class GroupFailoverResult(Struct, frozen=True, kw_only=True):
-    """The result of a failover for a group. `members` counts its members; `members_back` those that sent a
-    request since under the same id; `rebalances` the rebalances that began since."""
+    """The result of a failover for a group. `members` counts its members, `members_back` the members that have
+    sent a request under the same id since then, and `rebalances` the rebalances that began since then."""
 
     group_id: str
     state: str

@@ -201,8 +201,8 @@ class CommittedOffsetsCondition(BaseCondition):
 class MaxLagCondition(BaseCondition):
     """No partition of some topics has a larger lag than a limit.
 
-    Without a commit the lag counts from the log start offset. By default the topics are those that members
-    subscribe to, or else those with committed offsets.
+    Without a commit the lag counts from the log start offset. The default topics are the subscriptions of the
+    members. A group without subscriptions uses the topics with committed offsets.
     """
 
     reads_offsets = True

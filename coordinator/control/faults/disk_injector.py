@@ -33,7 +33,7 @@ from storage.syncer import SyncResult
 
 
 class TornAppends:
-    """Replaces a log whose next append is torn. The log is unusable afterwards, like after a real torn write."""
+    """Stands in for a log and tears its next append. The log is unusable afterwards, as after a real torn write."""
 
     def __init__(self, log: PartitionLog, torn_bytes: int, error: int) -> None:
         """In: how many bytes are written; the system's error with which it fails, 0 where the process ends next."""

@@ -52,7 +52,7 @@ class ReleasedRequests(Struct, frozen=True, kw_only=True):
 MemberExpirer = Callable[[str, str, str | None], Awaitable[object]]
 """Takes a group, a reference to the member to expire, and the operator. Raises Problem."""
 ClockFreezer = Callable[[str], Awaitable[object]]
-"""Takes a group whose clock to freeze. Raises Problem."""
+"""Freezes the clock of a group. Raises Problem."""
 
 
 class FaultRegistry:
