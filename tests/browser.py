@@ -14,7 +14,7 @@ import aiohttp
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LISTENING = re.compile(r"DevTools listening on ws://([^/]+)/")
 START_S = 60.0
-ANSWER_S = 60.0
+ANSWER_S = 120.0
 
 
 def chromium() -> str | None:
@@ -75,6 +75,19 @@ class Tab:
         await self.call("Page.navigate", url=url)
         while (await self._event()).get("method") != "Page.loadEventFired":
             pass
+
+    async def start_trace(self) -> None:
+        """Record the tasks of the page until `stop_trace`."""
+        await self.call("Tracing.start", traceConfig={"includedCategories": ["toplevel", "__metadata"]})
+
+    async def stop_trace(self) -> list[dict[str, Any]]:
+        """Return the events that the browser recorded since `start_trace`, in its trace event format."""
+        await self.call("Tracing.end")
+        events: list[dict[str, Any]] = []
+        while (message := await self._event()).get("method") != "Tracing.tracingComplete":
+            if message.get("method") == "Tracing.dataCollected":
+                events += message["params"]["value"]
+        return events
 
     async def evaluate(self, expression: str) -> Any:
         """The value of an expression in the page."""

@@ -1,12 +1,13 @@
 // The page: all groups at the left, one of them at the right; what is where is in the address (#/namespace/group).
 
-import { html, render, useState, useEffect, useCallback } from "./vendor/preact.js";
+import { Component, html, render, useState, useEffect, useCallback, useMemo } from "./vendor/preact.js";
 import { ask, base, decoded, follow, token } from "./api.js";
 import { State, count, span } from "./parts.js";
 import { Group } from "./group.js";
 
 const AGAIN_MS = 2000;
 const SOON_MS = 150;
+const ROWS_PER_TASK = 40;
 
 const placeOf = () => {
   const [namespace, group] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
@@ -50,12 +51,14 @@ function Page() {
   useEffect(() => { document.title = place.group === null ? "groupd" : `${place.group} · groupd`; }, [place.group]);
 
   const at = { namespace: place.namespace, control: board && board.control, beat, refresh };
+  // The same element again while its board is the same: a refresh of the chosen group does not render the list.
+  const list = useMemo(() => html`<${Groups} board=${board} place=${place} />`, [board, place]);
   return html`<${Head} board=${board} namespaces=${namespaces} place=${place} isHere=${isHere} refresh=${refresh} needsToken=${needsToken || (board && board.control.needs_token)} />
     ${!isHere && html`<p class="banner loss" role="alert">Nobody answers: the daemon has stopped, or starts again. What is below was last known; this page comes back by itself.</p>`}
     ${problem && html`<p class="banner loss" role="alert">${problem} <a href=${goTo("default")}>The daemon’s own broker</a></p>`}
     ${board && !board.control.is_on && html`<p class="banner">Read-only. ${board.control.why_off}</p>`}
     <main class=${place.group === null ? "list-only" : "with-group"}>
-      <${Groups} board=${board} place=${place} />
+      ${list}
       ${place.group === null ? board && html`<${Welcome} board=${board} />` : html`<${Group} key=${place.namespace + "/" + place.group} id=${place.group} at=${at} summary=${board && board.groups.find((each) => each.group_id === place.group)} />`}
     </main>`;
 }
@@ -74,9 +77,22 @@ function Head({ board, namespaces, place, isHere, refresh, needsToken }) {
 
 const TROUBLED = (group) => group.violations > 0 || group.rebalancing_ms > 5000;
 
+// How many rows of a list are rendered: the first ones at once, the others a few in each task, so that a long list
+// does not block the page.
+function useGrowingLength(total) {
+  const [length, setLength] = useState(ROWS_PER_TASK);
+  useEffect(() => {
+    if (length >= total) return undefined;
+    const next = setTimeout(() => setLength(length + ROWS_PER_TASK));
+    return () => clearTimeout(next);
+  }, [length, total]);
+  return length;
+}
+
 function Groups({ board, place }) {
   const [text, setText] = useState("");
   const [only, setOnly] = useState("");
+  const length = useGrowingLength(board ? board.groups.length : 0);
   if (!board) return html`<nav class="groups" aria-busy="true"></nav>`;
   const words = text.toLowerCase();
   const states = [...new Set(board.groups.map((group) => group.state))].sort();
@@ -88,24 +104,32 @@ function Groups({ board, place }) {
         <option value="">all</option><option value="trouble">in trouble</option>${states.map((state) => html`<option value=${state}>${state}</option>`)}
       </select>
     </div>
-    <ul>${shown.map((group) => html`<li key=${group.group_id}><${Row} group=${group} isChosen=${group.group_id === place.group} href=${goTo(place.namespace, group.group_id)} /></li>`)}</ul>
+    <ul>${shown.slice(0, length).map((group) => html`<li key=${group.group_id}><${Row} group=${group} isChosen=${group.group_id === place.group} href=${goTo(place.namespace, group.group_id)} /></li>`)}</ul>
     ${!shown.length && html`<p class="nothing">${board.groups.length ? "No group is like that." : "No groups yet."}</p>`}
     ${board.groups_left_out > 0 && html`<p class="nothing">${count(board.groups_left_out)} groups more.</p>`}
   </nav>`;
 }
 
-function Row({ group, isChosen, href }) {
-  return html`<a class="row ${TROUBLED(group) ? "troubled" : ""}" href=${href} aria-current=${isChosen ? "page" : undefined}>
-    <span class="name">${group.group_id || html`<em>(empty name)</em>`}</span>
-    <${State} name=${group.state} />
-    <span class="facts">
-      <span>${count(group.members)} ${group.members === 1 ? "member" : "members"}</span>
-      ${group.lag !== null && html`<span>lag ${count(group.lag)}</span>`}
-      ${group.rebalancing_ms !== null && html`<span class="busy-text">rebalancing ${span(group.rebalancing_ms)}</span>`}
-      ${group.is_frozen && html`<span>frozen</span>`}
-      ${group.violations > 0 && html`<span class="loss-text">${count(group.violations)} ${group.violations === 1 ? "violation" : "violations"}</span>`}
-    </span>
-  </a>`;
+// A row renders again only when a field of its group changed.
+class Row extends Component {
+  shouldComponentUpdate({ group, isChosen, href }) {
+    const shown = this.props;
+    return isChosen !== shown.isChosen || href !== shown.href || Object.keys(group).some((name) => group[name] !== shown.group[name]);
+  }
+
+  render({ group, isChosen, href }) {
+    return html`<a class="row ${TROUBLED(group) ? "troubled" : ""}" href=${href} aria-current=${isChosen ? "page" : undefined}>
+      <span class="name">${group.group_id || html`<em>(empty name)</em>`}</span>
+      <${State} name=${group.state} />
+      <span class="facts">
+        <span>${count(group.members)} ${group.members === 1 ? "member" : "members"}</span>
+        ${group.lag !== null && html`<span>lag ${count(group.lag)}</span>`}
+        ${group.rebalancing_ms !== null && html`<span class="busy-text">rebalancing ${span(group.rebalancing_ms)}</span>`}
+        ${group.is_frozen && html`<span>frozen</span>`}
+        ${group.violations > 0 && html`<span class="loss-text">${count(group.violations)} ${group.violations === 1 ? "violation" : "violations"}</span>`}
+      </span>
+    </a>`;
+  }
 }
 
 function Welcome({ board }) {

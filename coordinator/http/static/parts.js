@@ -14,7 +14,7 @@ export const span = (ms) => {
 };
 
 export const count = (number) =>
-  number === null || number === undefined ? "–" : number.toLocaleString("en").replaceAll(",", " ");
+  number === null || number === undefined ? "–" : String(number).replace(/\B(?=(\d{3})+$)/g, " ");
 
 // "0-3 5": the numbers of partitions, runs of them joined.
 export const ranges = (numbers) => {
@@ -88,7 +88,10 @@ export function Panel({ title, note, children, id }) {
   </section>`;
 }
 
-// Calls `load` now, whenever `keys` change, and each time something happened; keeps the last answer meanwhile.
+const isSame = (before, found) => before !== undefined && JSON.stringify(before) === JSON.stringify(found);
+
+// Calls `load` now and whenever one of `keys` changes. Keeps the last answer until the next one arrives. An answer that
+// is equal to the last one does not render the component again.
 export function useLoaded(load, keys) {
   const [value, set] = useState(undefined);
   const alive = useRef(true);
@@ -96,7 +99,7 @@ export function useLoaded(load, keys) {
   useEffect(() => {
     let isCurrent = true;
     load().then(
-      (found) => isCurrent && alive.current && set(found),
+      (found) => isCurrent && alive.current && set((before) => (isSame(before, found) ? before : found)),
       (error) => isCurrent && alive.current && set(error.problem ? { problem: error.problem } : (before) => before),
     );
     return () => (isCurrent = false);
