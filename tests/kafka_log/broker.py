@@ -101,6 +101,11 @@ class KafkaBroker:
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
             "group.min.session.timeout.ms": "100",
+            # A slow machine alone neither fences the broker nor makes its controller log errors. The controller
+            # refuses a broker that was killed until its last session has ended.
+            "broker.session.timeout.ms": "20000",
+            "initial.broker.registration.timeout.ms": "180000",
+            "controller.performance.always.log.threshold.ms": "180000",
         }
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
