@@ -17,7 +17,7 @@ timed = echo "$(1) ..." >&2; $(call clocked,$(1))
 clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test quick test-extended stress check format lint types layers docker-check wheels release tests coverage pipeline sim replay fuzz attacks soak cluster-rounds cluster-soak moves crash scenarios-rewrite nightly oracle oracle-record kafka-tools-record frames-record config-record bench pipeline-scale clean
+.PHONY: help run install test quick test-extended test-nightly stress check format lint types layers docker-check wheels release tests coverage pipeline sim replay fuzz attacks soak cluster-rounds cluster-soak moves crash scenarios-rewrite nightly oracle oracle-record kafka-tools-record frames-record config-record bench pipeline-scale clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -59,16 +59,19 @@ docker-check: $(VENV)/.test
 
 # Python's development mode looks for what is left open, never awaited or called from a wrong thread. Its allocator,
 # which looks for what C code overwrites, is left out: there is no C code here.
-# $(call run_tests,TIER,MARKERS); a run of chosen tests has no CPU-seconds to compare.
+# $(call run_tests,TIER,MARKERS); without a tier, or with chosen tests, a run has no CPU-seconds to compare.
 run_tests = echo "$@ ... ($(JOBS) processes import all tests first, about half a minute)"; \
-  $(call clocked,$@) env PYTHONMALLOC=default $(if $(PYTEST_ARGS),,GROUPD_TEST_TIER=$(1)) $(BIN)/python -X dev -m pytest \
+  $(call clocked,$@) env PYTHONMALLOC=default $(if $(PYTEST_ARGS),,$(if $(1),GROUPD_TEST_TIER=$(1))) $(BIN)/python -X dev -m pytest \
   -p tests.run_report -m '$(2)' --durations 10 --durations-min 1 --dist loadgroup --no-loadscope-reorder \
   --tx '$(JOBS)*popen//python=$(abspath $(BIN))/python -X dev' $(PYTEST_ARGS)
 tests: $(VENV)/.test ## the tests of `make test` alone, in JOBS processes (PYTEST_ARGS="-k join" picks some)
 	@$(call run_tests,fast,not extended)
 
 test-extended: $(VENV)/.test ## what CI runs after `make test`: all clients, Spark, frameworks, hostile sizes, crash and etcd rounds
-	@$(call run_tests,extended,extended)
+	@$(call run_tests,extended,extended and not nightly)
+
+test-nightly: $(VENV)/.test ## what `make test-extended` leaves out: the other members of its matrices of clients, logins, images
+	@$(call run_tests,,nightly)
 
 stress: $(VENV)/.test ## the fast tests on one processor, beside busy loops, with a clock that steps (ARGS="-m extended tests/http")
 	@$(call clocked,$@) $(BIN)/python -m tests.stress $(or $(ARGS),-m 'not extended')

@@ -3,16 +3,18 @@
 import logging
 import signal
 from collections.abc import Generator
+from pathlib import Path
 from types import FrameType
 from typing import Final
 
 import pytest
 from hypothesis import settings
 
-from tests.tiers import is_extended
+from tests.tiers import is_extended, is_nightly, may_have_extended_tests
 
 pytest_plugins = ["tests.hang_limit", "tests.shared_fixtures", "pytester"]
 
+ROOT: Final = Path(__file__).parents[1]
 SHARED: Final = {"spark": "spark", "machine": "tools", "java_cluster": "tests/ecosystem/cluster"}
 """Fixtures that take long to make, and what the tests that ask for them are called together."""
 LONG: Final = (
@@ -21,6 +23,9 @@ LONG: Final = (
 )  # fmt: skip
 """The groups that take longest, by how their names begin. They are begun first, so that no process is still at one
 of them when there is nothing left for the others. The oracle comes before the others because it mostly waits."""
+
+EXTENDED_MARKERS: Final = ("extended", "extended and not nightly", "nightly")
+"""Selections by `-m` that have extended tests only."""
 
 LOGGING_FLAGS: Final = ("logThreads", "logProcesses", "logMultiprocessing", "raiseExceptions")
 
@@ -64,13 +69,25 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
             setattr(logging, name, value)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without extended tests if the run selects these only: imports of all tests take a minute."""
+    if config.getoption("markexpr") not in EXTENDED_MARKERS or not collection_path.name.startswith("test_"):
+        return None
+    path = collection_path.relative_to(ROOT).as_posix()
+    return None if may_have_extended_tests(path) else True
+
+
 @pytest.hookimpl(tryfirst=True)  # before marks are selected, and before xdist reads them
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the extended tier (`tests/tiers.py`), and keep together the tests of a file, or of a fixture that takes
-    long to start."""
+    """Mark the extended and the nightly tests (`tests/tiers.py`). A nightly test has both marks.
+
+    Keep together the tests of a file, or of a fixture that takes long to start.
+    """
     for item in items:
         if is_extended(item.nodeid, getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.extended)
+            if is_nightly(item.nodeid):
+                item.add_marker(pytest.mark.nightly)
     groups = {item: _group(item) for item in items}
     for item, group in groups.items():
         item.add_marker(pytest.mark.xdist_group(name=group))

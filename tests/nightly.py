@@ -66,6 +66,7 @@ def rounds(seed: int) -> list[Round]:
         make("attacks", f"SEED={seed}", limit_minutes=30),
         make("oracle", limit_minutes=60),
         make("oracle", "ARGS=--kafka 3.9.1", limit_minutes=60, name="oracle-3.9.1"),
+        make("test-nightly", limit_minutes=60),
         make("moves", limit_minutes=60),
         make("crash", f"CRASH_SEED={seed}", limit_minutes=60),
         make("cluster-rounds", "ARGS=--rounds 50", limit_minutes=90),

@@ -1,11 +1,11 @@
-"""A column of the matrix: one stock client, whose program runs all its cells in one process."""
+"""A column of the matrix: one stock client. Its program runs its cells in one process."""
 
 import functools
 import json
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,12 +61,12 @@ CLIENTS: Final = (
 )
 
 
-def visit(client: Client, broker: SecuredBroker) -> Column:
-    """Runs a client's program. Raises CannotBuild."""
+def visit(client: Client, cells: Sequence[Cell], broker: SecuredBroker) -> Column:
+    """Run the program of a client on some of its cells and return the answers. Raises CannotBuild."""
     stores = {}
     if client.cells is JAVA_CELLS:
         stores = {each.form: each for each in broker.files.java_stores()}
-    lines = [cell.line(client.name, broker, stores) for cell in client.cells]
+    lines = [cell.line(client.name, broker, stores) for cell in cells]
     before = broker.counts()
     command = client.prepare()
     pipe = subprocess.PIPE

@@ -1,7 +1,8 @@
 """Six stock clients at every listener: accepted and refused logins, and the permissions of each client."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -32,12 +33,25 @@ def columns() -> dict[str, Column]:
     return {}
 
 
+def selected_cells(items: Iterable[pytest.Item], client: Client) -> list[Cell]:
+    """Return the cells of the client that the selected tests name, or all of them if the tests name none."""
+    selected = {item.nodeid.rpartition("::")[2] for item in items if item.path == Path(__file__)}
+    named = [cell for cell in client.cells if any(f"[{client}-{cell}]" in test for test in selected)]
+    return named or list(client.cells)
+
+
 @pytest.fixture
-def column(client: Client, secured: SecuredBroker, columns: dict[str, Column]) -> Column:
-    """What became of all cells of the client."""
+def cells(client: Client, request: pytest.FixtureRequest) -> list[Cell]:
+    """The cells of the client in this run."""
+    return selected_cells(request.session.items, client)
+
+
+@pytest.fixture
+def column(client: Client, cells: list[Cell], secured: SecuredBroker, columns: dict[str, Column]) -> Column:
+    """The results of the cells of the client."""
     if client.name not in columns:
         try:
-            columns[client.name] = visit(client, secured)
+            columns[client.name] = visit(client, cells, secured)
         except CannotBuild as reason:
             lacking(f"{client}: {reason}")
     return columns[client.name]
@@ -88,8 +102,8 @@ NEEDS_COUNTS = pytest.mark.skipif(KAFKA, reason="counts are read where groupd ha
 
 @NEEDS_COUNTS
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
-def test_the_broker_counts_refused_logins(column: Column, client: Client) -> None:
-    wrong = [cell for cell in client.cells if cell.refusal in ("credentials", "mechanism")]
+def test_the_broker_counts_refused_logins(column: Column, cells: list[Cell]) -> None:
+    wrong = [cell for cell in cells if cell.refusal in ("credentials", "mechanism")]
     assert column.counts["groupd_failed_authentications"] >= len(wrong)
 
 
