@@ -59,7 +59,6 @@ EXTENDED: Final = (
     "tests/kafka_log/test_producer_files.py",
     "tests/oracle/test_recorded_answers.py::test_every_explanation_is_of_a_difference_that_is_there",
     "tests/oracle/test_recorded_answers.py::test_groupd_answers_as_kafka_did",
-    "tests/pipeline/test_cluster.py",
     "tests/pipeline/test_command.py::test_killed_or_interrupted_it_loses_and_repeats_nothing",
     "tests/pipeline/test_log_ends_of_cluster.py::test_a_cluster_says_what_its_directory_says[kafka]",
     "tests/pipeline/test_session.py",
@@ -193,6 +192,12 @@ NIGHTLY: Final[Mapping[str, tuple[str, ...]]] = {
     "tests/ecosystem/test_connect.py::test_every_line_is_copied_though_a_worker_dies": (),
     "tests/pipeline/test_real_kafka.py": ("compacted",),
     "tests/ecosystem/test_streams.py::test_exactly_once_no_count_comes_twice": (),
+    "tests/pipeline/test_session.py": (),
+    "tests/simulation/test_cluster_seeds.py::test_further_seed": tuple(map(str, range(50, 75))),
+    "tests/simulation/test_broker_seeds.py::test_further_seed": tuple(map(str, range(30, 45))),
+    "tests/simulation/test_consumer_seeds.py::test_further_seed": tuple(map(str, range(100, 150))),
+    "tests/simulation/test_seeds.py::test_further_seed": tuple(map(str, range(100, 150))),
+    "tests/simulation/test_transaction_seeds.py::test_further_seed": tuple(map(str, range(100, 150))),
     f"{_INTEROP}/matrix/test_matrix.py": tuple(_login_members()),
     f"{_INTEROP}/test_assignors.py::test_assignor_shares_and_gives_back": (
         *("confluent-cooperative-sticky", "kafka_python-sticky", "aiokafka-roundrobin", "kcat-range"),
@@ -256,11 +261,12 @@ NIGHTLY: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Tests of which the extended tier runs some members: the beginning of node ids, and the ids of those members.
 
-Without members another test of the extended tier has the same proof:
+Without members another test of the extended tier has the same proof, or the test is about a fixture of tests:
 
 - `test_every_line_is_copied_though_a_worker_dies`: tests/ecosystem/test_cluster_connect.py
 - `test_exactly_once_no_count_comes_twice`: tests/ecosystem/test_cluster_streams.py
 - `test_transactional_producer`: tests/interop/test_transactions.py
+- tests/pipeline/test_session.py: tests the fixture `spark`; `tests/tooling` tests shared fixtures in general
 """
 
 

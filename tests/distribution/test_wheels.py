@@ -235,6 +235,8 @@ def test_the_pipeline_runs_on_a_cluster_beside_such_a_project(
     arguments = ("--log-dir", f"file://{made.path}", "--warehouse", warehouse.root, "--master", cluster.url)
     spark_project.run(program, "ingest", *arguments, timeout_s=SPARK_S)
     assert tables(warehouse) == expected
+    files = list(Path(warehouse.path("commits")).glob("ingest_batch=1/*.parquet"))
+    assert len(files) == 2  # one by the only core of each worker
 
 
 def test_a_session_of_such_a_project_reads_the_log(

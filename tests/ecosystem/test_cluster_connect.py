@@ -12,8 +12,6 @@ from tests.interop.cluster import Cluster
 
 # See test_connect.py.
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400), pytest.mark.violates("flapping")]
-SESSION_MS = 10_000
-"""A worker's session, long enough for a busy machine."""
 
 
 @pytest.fixture
@@ -27,7 +25,7 @@ def test_every_line_is_copied_though_daemons_and_a_worker_die(
 ) -> None:
     """The daemon that coordinates the workers is killed: they stay members. Then the one that leads their
     configurations: they take a new one meanwhile. A worker's tasks still move to the other one."""
-    copies = Copies(broker, start, tmp_path, session_timeout_ms=str(SESSION_MS))
+    copies = Copies(broker, start, tmp_path)
     for topic in ("connect-config", "connect-offset", "connect-status"):
         assert broker.replicas(topic) == {3}
     tasks, members = copies.homes().keys(), assignments(broker).keys()

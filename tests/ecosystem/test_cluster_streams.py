@@ -11,9 +11,6 @@ from tests.interop.broker import eventually
 from tests.interop.cluster import Cluster
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
-TAKEOVER_MS = 10_000
-"""More than it takes: a commit of a transaction that the next coordinator has given up is INVALID_TXN_STATE, as in
-Kafka, and ends the instance."""
 
 
 @pytest.fixture
@@ -25,9 +22,7 @@ def broker(java_cluster: Cluster) -> Cluster:
 def test_exactly_once_no_count_comes_twice(broker: Cluster, start: Start, tmp_path: Path) -> None:
     """With exactly_once_v2 the daemon that coordinates the application is killed amid its work, which goes on while
     it is gone; then an instance."""
-    application = WordCount(
-        broker, start, tmp_path, "word-count", "exactly_once_v2", transaction_timeout_ms=TAKEOVER_MS
-    )
+    application = WordCount(broker, start, tmp_path, "word-count", "exactly_once_v2")
     counts = Counts(broker, application.output)
     try:
         expected = application.write_lines(1)

@@ -45,11 +45,12 @@ class Worker(ConnectRest):
             "plugin.discovery": "service_load",
             "offset.flush.interval.ms": "500",
             "scheduled.rebalance.max.delay.ms": "500",
-            "session.timeout.ms": "4000",
+            # Long enough for a busy machine.
+            "session.timeout.ms": "10000",
             "heartbeat.interval.ms": "400",
             "status.storage.partitions": "2",
             "offset.storage.partitions": "2",
-            "consumer.session.timeout.ms": "4000",
+            "consumer.session.timeout.ms": "10000",
             "consumer.heartbeat.interval.ms": "400",
         }
         for storage in ("config", "offset", "status"):

@@ -10,7 +10,7 @@ from aiohttp import ClientSession
 
 from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
-from tests.hostile.siege.siege import WORST_MS, Siege, besieged
+from tests.hostile.siege.siege import Siege, besieged
 from tests.hostile.test_turns import make_groups
 from tests.http.test_http import Caller, asked, get
 
@@ -88,5 +88,4 @@ async def test_many_scrapers_of_many_groups(tmp_path: Path) -> None:
             sessions = [await stack.enter_async_context(ClientSession()) for _ in range(SCRAPERS)]
             await asyncio.gather(*map(scrape, sessions))
         toll = await siege.toll()
-        assert toll.is_bearable(), toll
-        assert toll.worst_ms < SCRAPE_MS + toll.quiet_ms < WORST_MS, toll
+        assert toll.is_bearable(SCRAPE_MS), toll

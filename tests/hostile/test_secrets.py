@@ -197,7 +197,7 @@ def pages(port: int) -> list[str]:
     found = []
     for path in ("/", "/ready", "/metrics", "/v1", "/v1/groups", "/v1/groups/nobody", f"/{GUESS[:3]}"):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
                 found.append(answer.read().decode())
         except urllib.error.HTTPError as error:
             found.append(error.read().decode())

@@ -25,7 +25,7 @@ def _produce(board: Board, driver: Driver, broker: Broker, topic: str, *options:
         str(RECORDS),
     ]
     producer = Member(board, f"{driver.name}-producer", [*command_of(driver), *arguments, *options])
-    producer.finish(40)
+    producer.finish(120)
     return producer
 
 

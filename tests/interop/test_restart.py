@@ -25,7 +25,6 @@ def test_members_survive_a_restart_of_the_broker(
     group = mortal_group
     if not group.broker.can_restart:
         lacking("GROUPD_TEST_RESTART names no program that restarts this broker")
-    group.session_timeout_ms = 5_000
     group.broker.create_topic(topic, PARTITIONS)
     everything = partitions_of(topic, PARTITIONS)
     one, two = group.join(topic), group.join(topic)

@@ -155,7 +155,7 @@ def committed_offset(log_dir: str, snapshot: Snapshot) -> int:
 
 def lag_of_daemon(http: str) -> int:
     """The lag that the daemon itself reports now."""
-    with urllib.request.urlopen(f"http://{http}/v1/groups/{GROUP}/offsets", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://{http}/v1/groups/{GROUP}/offsets", timeout=60) as answer:
         return int(json.load(answer)["lag"])
 
 

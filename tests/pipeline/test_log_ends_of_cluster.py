@@ -52,12 +52,12 @@ def test_a_cluster_says_what_its_directory_says(
     with serving(tmp_path) as (bootstrap, directory):
         client = admin.AdminClient({"bootstrap.servers": bootstrap})
         for created in client.create_topics([admin.NewTopic("t", 3, 1)]).values():
-            created.result(30)
+            created.result(60)
         producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
         for second in (0, 1, 9, 10, 35, 80, 120):
             for partition in (0, 1):
                 producer.produce("t", b"x", partition=partition, timestamp=START_MS + second * 1000)
-            producer.flush(20)
+            assert producer.flush(60) == 0
         wanted = [TopicPartition("t", n) for n in range(4)] + [TopicPartition("gone", 0)]
         snapshot = snapshot_of_cluster(bootstrap)
         asked = list(ends_of_cluster(bootstrap, wanted, PERIOD, snapshot))

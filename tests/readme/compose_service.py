@@ -15,7 +15,7 @@ from tests.interop.requirement import lacking
 
 DOCKER: Final = Path(__file__).parents[2] / "docker"
 DATA: Final = "/var/lib/groupd"
-TIMEOUT_S: Final = 45
+TIMEOUT_S: Final = 90
 _KAFKA_TOOL: Final = re.compile(r"/opt/kafka/bin/(kafka-[a-z-]+)\.sh")
 _SET_BY_IMAGE: Final = re.compile(r"^(?:ENV)?\s+(GROUPD_\w+)=(\S+)", re.MULTILINE)
 

@@ -19,7 +19,7 @@ class Production:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, and return when the producer has flushed for at most 10 s."""
+        """Stop, and return when the producer has flushed for at most 60 s."""
         self._stop.set()
         self._thread.join()
 
@@ -34,4 +34,4 @@ class Production:
                     number += 1
                     self._producer.produce(topic, key=str(number), value=f"{topic} {number}")
             self._producer.poll(0)
-        self._producer.flush(10)
+        self._producer.flush(60)

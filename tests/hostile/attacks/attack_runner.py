@@ -26,7 +26,7 @@ MAX_STEP_S: Final = 0.25
 of `tests/cpu_limits.py`. A slower machine may take longer by its slowdown."""
 MAX_GROWTH_BYTES: Final = 200 * 1024 * 1024
 MAX_KEPT_BYTES: Final = 100 * 1024 * 1024
-RELEASE_TIMEOUT_S: Final = 15.0
+RELEASE_TIMEOUT_S: Final = 60.0
 _POLL_INTERVAL_S: Final = 0.05
 _NEEDS_OWN_GROUP: Final = {ApiKey.SYNC_GROUP: False, ApiKey.CONSUMER_GROUP_HEARTBEAT: True}
 """APIs that accept lists from members only; the value is True for members of a consumer group."""

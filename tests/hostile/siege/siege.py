@@ -27,7 +27,7 @@ KEPT_BYTES: Final = 64 * 1024 * 1024
 """The memory that a daemon may keep afterwards, because an allocator does not return all of it."""
 OPTIONS: Final = ("--profile", "test", "-o", "offsets.topic.num.partitions=5", "-o", "log.flush=os")
 TIMEOUT_S: Final = 60
-GIVES_BACK_S: Final = 15
+GIVES_BACK_S: Final = 60
 _LOOK_S: Final = 0.1
 
 
@@ -177,7 +177,14 @@ async def besieged(
             log = directory / f"{name}.log"
             chosen = (*OPTIONS, *((*options, *listens) if name == "attacked" else ()))
             daemons.append(
-                await Process.start(directory / name, log, chosen, module=run, variables=variables)
+                await Process.start(
+                    directory / name,
+                    log,
+                    chosen,
+                    module=run,
+                    variables=variables,
+                    is_forked=variables is None,  # an allocator reads its variables when a program starts
+                )
             )
             await daemons[-1].ready()
         attacker = Attacker(port or daemons[0].port, place)

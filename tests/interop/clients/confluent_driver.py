@@ -148,9 +148,9 @@ def produce(options: argparse.Namespace) -> None:
 
     for number in range(options.count):
         producer.produce(options.topic, value=f"{options.codec}-{number}", on_delivery=on_delivery)
-    producer.flush(30)
+    producer.flush(60)
     if options.transactional_id:
-        producer.commit_transaction(20)
+        producer.commit_transaction(60)
     emit("produced", count=delivered)
     emit("closed")
 

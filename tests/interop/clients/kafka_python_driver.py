@@ -150,9 +150,9 @@ def produce(options: argparse.Namespace) -> None:
             producer.send(options.topic, value=f"{options.codec}-{number}".encode())
             for number in range(options.count)
         ]
-        producer.flush(30)
+        producer.flush(60)
         for future in sent:
-            future.get(30)
+            future.get(60)
         if options.transactional_id:
             producer.commit_transaction()
         emit("produced", count=len(sent))
@@ -186,7 +186,7 @@ class Transactor:
     def produce(self, topic: str, values: list[str]) -> None:
         sent = [self._producer.send(topic, value=value.encode()) for value in values]
         for future in sent:
-            future.get(30)
+            future.get(60)
 
     def offsets(self, topic: str, partition: int, offset: int) -> None:
         consumed = {TopicPartition(topic, partition): OffsetAndMetadata(offset, "", -1)}

@@ -33,7 +33,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 AT_ONCE: Final = 8
-STEP_S: Final = 40.0
+STEP_S: Final = 60.0
 """For a step."""
 STAY_S: Final = 7.0
 PAUSE_S: Final = 0.1

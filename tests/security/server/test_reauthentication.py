@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.control.control_plane import ControlPlane
+from coordinator.core import clock
+from coordinator.security.server import sasl_gate
 from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.list_groups import ListGroupsRequest
@@ -22,10 +24,34 @@ from tests.security.server.sasl_server import (
     serving_sasl,
     show,
 )
+from tests.security.server.test_tls_handshakes import until
 
 LONG = {"connections.max.reauth.ms": "3600000"}
-SHORT = {"connections.max.reauth.ms": "300"}
-PAST_SHORT_S = 0.35
+SESSION_NS = 3_600_000 * 1_000_000
+
+
+class ShiftedClock:
+    """A clock for connections with SASL that stands still or is ahead, however fast a machine is."""
+
+    def __init__(self) -> None:
+        self.ahead_ns = 0
+        self.is_stopped = False
+        self._start_ns = clock.monotonic_ns()
+
+    def monotonic_ns(self) -> int:
+        return (self._start_ns if self.is_stopped else clock.monotonic_ns()) + self.ahead_ns
+
+    def end_sessions(self) -> None:
+        """Advance beyond the end of the sessions of all clients."""
+        self.ahead_ns += SESSION_NS + 1
+
+
+@pytest.fixture
+def shifted_clock(monkeypatch: pytest.MonkeyPatch) -> ShiftedClock:
+    """Replaces the clock of connections with SASL."""
+    shifted = ShiftedClock()
+    monkeypatch.setattr(sasl_gate, "clock", shifted)
+    return shifted
 
 
 async def is_served(client: Client) -> bool:
@@ -58,7 +84,10 @@ async def test_a_client_authenticates_anew_while_a_fault_delays_its_handshakes(
         control.close()
 
 
-async def test_a_second_time_within_a_second_is_an_error_and_no_more(tmp_path: Path) -> None:
+async def test_a_second_time_within_a_second_is_an_error_and_no_more(
+    tmp_path: Path, shifted_clock: ShiftedClock
+) -> None:
+    shifted_clock.is_stopped = True
     async with serving_sasl(tmp_path, LONG) as server, Client(server) as client:
         await log_in(client)
         await log_in(client)
@@ -132,43 +161,52 @@ async def test_another_api_instead_of_a_token_is_a_wrong_move(tmp_path: Path) ->
         assert await client.closed()
 
 
-async def test_a_request_after_the_end_of_its_session_ends_the_connection(tmp_path: Path) -> None:
-    async with serving_sasl(tmp_path, SHORT) as server, Client(server) as client:
-        assert (await log_in(client, version=2)).session_lifetime_ms == 300
+async def test_a_request_after_the_end_of_its_session_ends_the_connection(
+    tmp_path: Path, shifted_clock: ShiftedClock
+) -> None:
+    async with serving_sasl(tmp_path, LONG) as server, Client(server) as client:
+        assert (await log_in(client, version=2)).session_lifetime_ms == 3_600_000
         assert await is_served(client)
-        await asyncio.sleep(PAST_SHORT_S)
+        shifted_clock.end_sessions()
         client.send(ListGroupsRequest(), 4)
         assert await client.closed()
         assert metric(server, "groupd_expired_connections_killed_total") == 1
 
 
-async def test_a_client_may_authenticate_after_the_end_of_its_session(tmp_path: Path) -> None:
-    async with serving_sasl(tmp_path, SHORT) as server, Client(server) as client:
+async def test_a_client_may_authenticate_after_the_end_of_its_session(
+    tmp_path: Path, shifted_clock: ShiftedClock
+) -> None:
+    async with serving_sasl(tmp_path, LONG) as server, Client(server) as client:
         await log_in(client)
-        await asyncio.sleep(PAST_SHORT_S)
+        shifted_clock.end_sessions()
         assert (await log_in(client)).error_code == ErrorCode.NONE
         assert await is_served(client)
 
 
-async def test_a_heartbeat_that_is_remembered_is_not_answered_after_the_end(tmp_path: Path) -> None:
-    properties = {"connections.max.reauth.ms": "1500"}
-    async with serving_sasl(tmp_path, properties) as server, Client(server) as client:
+async def test_a_heartbeat_that_is_remembered_is_not_answered_after_the_end(
+    tmp_path: Path, shifted_clock: ShiftedClock
+) -> None:
+    async with serving_sasl(tmp_path, LONG) as server, Client(server) as client:
         await log_in(client)
         member_id, generation_id = await join_alone(client, "beating")
         beat: HeartbeatRequest = heartbeat_request("beating", member_id, generation_id)
         for _ in range(3):  # from the second one on it is known
             assert (await client.call(beat, 4)).error_code == ErrorCode.NONE
-        await asyncio.sleep(1.5)
+        shifted_clock.end_sessions()
         client.send(beat, 4)
         assert await client.closed()
 
 
-async def test_a_join_that_is_parked_outlives_its_session(tmp_path: Path) -> None:
-    properties = {**SHORT, "group.initial.rebalance.delay.ms": "800"}
+async def test_a_join_that_is_parked_outlives_its_session(
+    tmp_path: Path, shifted_clock: ShiftedClock
+) -> None:
+    properties = {**LONG, "group.initial.rebalance.delay.ms": "800"}
     async with serving_sasl(tmp_path, properties) as server, Client(server) as client:
         await log_in(client, password=PASSWORD)
-        answer = await client.call(join_request("parked"), 3)
-        assert answer.error_code == ErrorCode.NONE
+        client.send(join_request("parked"), 3)
+        await until(lambda: any(partition.waiting for partition in server.runtime.partitions))
+        shifted_clock.end_sessions()
+        assert (await client.receive()).error_code == ErrorCode.NONE
         client.send(ListGroupsRequest(), 4)
         assert await client.closed()
 
