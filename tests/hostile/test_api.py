@@ -16,8 +16,7 @@ from tests.http.test_http import Caller, asked, get
 TIMEOUT_MS: Final = 2_000
 LATEST_MS: Final = 250
 READERS: Final = 10
-LISTINGS: Final = 3
-REQUESTS: Final = 10_000
+REQUESTS: Final = 4_000
 AT_ONCE: Final = 20
 JSON: Final = {"Content-Type": "application/json"}
 MIB: Final = 1024 * 1024
@@ -71,7 +70,7 @@ async def test_many_lists_of_many_groups(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{siege.daemon.http_port}/v1/groups"
 
         async def read(session: ClientSession) -> None:
-            for query in ["", "?state=Empty", "?prefix=x"] * LISTINGS:
+            for query in ("", "?state=Empty", "?prefix=x"):
                 async with session.get(url + query) as answer:
                     assert answer.status == 200
                     await answer.read()
@@ -115,7 +114,7 @@ async def test_large_bodies_and_slow_ones(tmp_path: Path) -> None:
         assert toll.is_bearable(), toll
 
 
-async def test_ten_thousand_requests(tmp_path: Path) -> None:
+async def test_thousands_of_requests(tmp_path: Path) -> None:
     wrong: list[tuple[str, str, Mapping[str, str], int]] = [
         ("GET", "/v1/groups/nobody", {}, 404),
         ("GET", "/v1/nothing", {}, 404),

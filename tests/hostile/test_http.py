@@ -19,7 +19,7 @@ FLOOD: Final = 600
 CONNECTIONS: Final = 20
 TIMEOUT_MS: Final = 2_000
 SCRAPERS: Final = 20
-SCRAPES: Final = 5
+SCRAPES: Final = 2
 SCRAPE_MS: Final = 100
 """What a neighbour may wait for everybody's scrapes."""
 
