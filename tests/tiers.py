@@ -165,15 +165,13 @@ def _login_members() -> Iterator[str]:
 
 
 NIGHTLY: Final[Mapping[str, tuple[str, ...]]] = {
-    "tests/distribution/test_wheels.py::test_a_session_of_such_a_project_reads_the_log": ("editable",),
+    "tests/distribution/test_wheels.py::test_a_session_of_such_a_project_reads_the_log": ("wheel",),
     "tests/distribution/test_wheels.py::test_each_side_imports_its_own_modules": (
         *("wheel-package-PYTHONPATH with -P", "wheel-module-src layout"),
         *("wheel-namespace package-current directory", "editable-package-current directory"),
         *("editable-module-PYTHONPATH with -P", "editable-namespace package-src layout"),
     ),
-    "tests/distribution/test_wheels.py::test_the_pipeline_runs_on_a_cluster_beside_such_a_project": (
-        "wheel",
-    ),
+    "tests/distribution/test_wheels.py::test_the_pipeline_runs_on_a_cluster_beside_such_a_project": (),
     "tests/distribution/test_wheels.py::test_the_plugin_and_its_daemon_serve_such_a_project_under_xdist": (
         "wheel-namespace package-src layout",
         "editable-package-PYTHONPATH with -P",
@@ -265,6 +263,8 @@ Without members another test of the extended tier has the same proof, or the tes
 
 - `test_every_line_is_copied_though_a_worker_dies`: tests/ecosystem/test_cluster_connect.py
 - `test_exactly_once_no_count_comes_twice`: tests/ecosystem/test_cluster_streams.py
+- `test_the_pipeline_runs_on_a_cluster_beside_such_a_project`: the tests of a session of such a project, and of a
+  cluster that runs the pipeline from an archive
 - `test_transactional_producer`: tests/interop/test_transactions.py
 - tests/pipeline/test_session.py: tests the fixture `spark`; `tests/tooling` tests shared fixtures in general
 """

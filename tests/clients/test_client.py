@@ -150,7 +150,7 @@ def test_namespaces_are_apart_and_go(daemon: Daemon) -> None:
         group = mine.group("billing")
         for name in ("a", "b"):
             group.stand_in(name, ["orders"])
-        group.wait(state="Stable", members=1)
+        group.wait(state="Stable", members=1, within="60s")
         mine.advertise(PLAINTEXT="broker.example:1")
         assert mine.bootstrap == daemon.open_namespace("mine").bootstrap == "broker.example:1"
     with pytest.raises(NoSuchNamespace):

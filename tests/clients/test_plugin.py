@@ -25,13 +25,13 @@ import pytest
 def test_fails(broker):
     broker.topic("orders", 2)
     broker.group("billing").stand_in("alice", ["orders"])
-    broker.group("billing").wait(state="Stable", members=1)
+    broker.group("billing").wait(state="Stable", members=1, within="60s")
     broker.group("shipping").stand_in("carol", ["orders"])
-    broker.group("shipping").wait(state="Stable", members=1)
+    broker.group("shipping").wait(state="Stable", members=1, within="60s")
     dave = broker.group("refunds").stand_in("dave", ["orders"])
-    broker.group("refunds").wait(state="Stable")
+    broker.group("refunds").wait(state="Stable", within="60s")
     dave.leave()
-    broker.group("refunds").wait(state="Empty")
+    broker.group("refunds").wait(state="Empty", within="60s")
     broker.group("refunds").delete()
     assert False
 """

@@ -223,6 +223,12 @@ def spark_project(environment: Environment, project_sources: Path) -> Project:
     return Project(environment, project_sources, project_sources, variables)
 
 
+def check_warehouse(warehouse: Warehouse, expected: dict[str, Any]) -> None:
+    """Check the tables of an ingest, and that both workers of the cluster wrote a file."""
+    assert tables(warehouse) == expected
+    assert len(list(Path(warehouse.path("commits")).glob("ingest_batch=1/*.parquet"))) == 2
+
+
 def test_the_pipeline_runs_on_a_cluster_beside_such_a_project(
     spark_project: Project,
     cluster: LocalCluster,
@@ -234,9 +240,7 @@ def test_the_pipeline_runs_on_a_cluster_beside_such_a_project(
     program = spark_project.environment.script("groupd-pipeline")
     arguments = ("--log-dir", f"file://{made.path}", "--warehouse", warehouse.root, "--master", cluster.url)
     spark_project.run(program, "ingest", *arguments, timeout_s=SPARK_S)
-    assert tables(warehouse) == expected
-    files = list(Path(warehouse.path("commits")).glob("ingest_batch=1/*.parquet"))
-    assert len(files) == 2  # one by the only core of each worker
+    check_warehouse(warehouse, expected)
 
 
 def test_a_session_of_such_a_project_reads_the_log(
@@ -281,4 +285,4 @@ def test_a_cluster_without_groupd_runs_the_pipeline_from_an_archive(
     assert not re.search(r"\b(WARN|ERROR)\b", printed), (
         printed
     )  # the settings of log4j are in the archive, too
-    assert tables(warehouse) == expected
+    check_warehouse(warehouse, expected)

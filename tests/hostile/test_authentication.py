@@ -172,7 +172,8 @@ async def test_a_flood_of_wrong_passwords_does_not_fill_the_log(tmp_path: Path, 
         await siege.begin()
         began_s = time.monotonic()
         await asyncio.gather(*(guess() for _ in range(GUESSERS)))
-        periods = int((time.monotonic() - began_s) * 1000 / ADDRESS_PERIOD_MS) + 2
+        # On a busy machine both a line and the job that is late end a period.
+        periods = 2 * (int((time.monotonic() - began_s) * 1000 / ADDRESS_PERIOD_MS) + 1) + 1
         assert await failed(siege, "groupd_failed_authentications_total") == GUESSES
         await is_served(siege)
         toll = await siege.toll()

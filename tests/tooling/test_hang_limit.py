@@ -41,7 +41,7 @@ def test_a_shared_fixture_has_a_limit_of_its_own(tmp_path: Path) -> None:
         tmp_path,
         BEGINNING
         + """
-@shared(lambda _: True, start_limit_s=4)
+@shared(lambda _: True, start_limit_s=60)
 def slow():
     hang_in_c(2.5)
     yield

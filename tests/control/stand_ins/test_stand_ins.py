@@ -17,7 +17,7 @@ from tests.http.api.test_groups import join
 PARTITIONS = range(6)
 TEST = {"group.initial.rebalance.delay.ms": "0", "group.consumer.heartbeat.interval.ms": "5000"}
 BASE = "/v1/groups/billing"
-ALL_OWNED = {"state": "Stable", "owned": ["payments"], "within": "30s"}
+ALL_OWNED = {"state": "Stable", "owned": ["payments"], "within": "60s"}
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ async def test_changing_members_share_all_partitions(api: Api, how: dict[str, An
     assert shares(await owned(api)) == [2, 2, 2]
     assert (await api.call("DELETE", f"{BASE}/stand-ins")).status == 204
     assert await owned(api) == {}
-    assert (await api.call("POST", f"{BASE}/wait", {"state": "Empty", "within": "30s"})).status == 200
+    assert (await api.call("POST", f"{BASE}/wait", {"state": "Empty", "within": "60s"})).status == 200
 
 
 async def test_a_stalled_stand_in_expires_and_rejoins(api: Api) -> None:
@@ -113,7 +113,7 @@ async def test_a_leading_client_assigns_to_a_stand_in(api: Api) -> None:
         await client.call(sync_request("billing", leader.member_id, leader.generation_id, {}), 3)
         made = await stand_in(api, "ghost")
         assert made["state"] == "joining"
-        await api.call("POST", f"{BASE}/wait", {"state": "PreparingRebalance", "within": "30s"})
+        await api.call("POST", f"{BASE}/wait", {"state": "PreparingRebalance", "within": "60s"})
         again = join("billing")
         again.member_id = leader.member_id
         client.send(again, 3)
@@ -124,14 +124,14 @@ async def test_a_leading_client_assigns_to_a_stand_in(api: Api) -> None:
         )
         assignments = {ghost: encode_assignment(given, 0)}
         await client.call(sync_request("billing", leader.member_id, joined.generation_id, assignments), 3)
-        await api.call("POST", f"{BASE}/wait", {"state": "Stable", "members": 2, "within": "30s"})
+        await api.call("POST", f"{BASE}/wait", {"state": "Stable", "members": 2, "within": "60s"})
         assert await owned(api) == {"ghost": [4]}
 
 
 async def test_a_leading_stand_in_assigns_the_given_partitions(api: Api) -> None:
     told = {"a": {"payments": [5]}, "b": {"payments": [0, 1, 2, 3, 4]}}
     await stand_in(api, "a", assignment=told)
-    await api.call("POST", f"{BASE}/wait", {"state": "Stable", "members": 1, "within": "30s"})
+    await api.call("POST", f"{BASE}/wait", {"state": "Stable", "members": 1, "within": "60s"})
     assert await owned(api) == {"a": [5]}
     await stand_in(api, "b", assignment=told)
     await wait(api, members=2)
@@ -144,7 +144,7 @@ async def test_an_incompatible_stand_in_is_refused(api: Api) -> None:
     await stand_in(api, "b", protocols=["sticky"])
     listed = api.control.stand_ins.list_stand_ins("billing")
     while [each.state for each in listed] != ["member", "failed"]:
-        await api.call("POST", f"{BASE}/wait", {"state": "Stable", "within": "30s"})
+        await api.call("POST", f"{BASE}/wait", {"state": "Stable", "within": "60s"})
         listed = api.control.stand_ins.list_stand_ins("billing")
     assert listed[1].error == "INCONSISTENT_GROUP_PROTOCOL"
     for body, problem in (
