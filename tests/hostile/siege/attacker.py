@@ -15,7 +15,7 @@ from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.schema import message_info
 from tests.hostile.siege.place import PASSWORD, PLAIN, USER, Place
 
-ANSWER_TIMEOUT_S: Final = 120
+ANSWER_TIMEOUT_S: Final = 240
 CLIENT_ID: Final = "attacker"
 
 T = TypeVar("T")
