@@ -165,6 +165,7 @@ def _login_members() -> Iterator[str]:
 
 
 NIGHTLY: Final[Mapping[str, tuple[str, ...]]] = {
+    "tests/cluster/etcd/test_cuts.py::test_an_owner_is_cut_off_from_etcd": ("both", "answers"),
     "tests/distribution/test_wheels.py::test_a_session_of_such_a_project_reads_the_log": ("wheel",),
     "tests/distribution/test_wheels.py::test_each_side_imports_its_own_modules": (
         *("wheel-package-PYTHONPATH with -P", "wheel-module-src layout"),
