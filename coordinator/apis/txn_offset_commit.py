@@ -116,7 +116,7 @@ class TxnOffsetCommitHandler:
         try:
             if asks_coordinator and partition.needs_verification(request.producer_id, request.producer_epoch):
                 budget.begin_changes()
-                machine = partition.undecorated_machine
+                machine = partition.plain_machine
                 verification = partition.verify(
                     request.producer_id, request.producer_epoch, clock.wall_ms(), adds=adds
                 )
@@ -128,7 +128,7 @@ class TxnOffsetCommitHandler:
                     return _convert_error(error, version)
                 if not self._router.serves(partition):
                     return ErrorCode.NONE  # the router refuses the commit
-                if partition.undecorated_machine is not machine:
+                if partition.plain_machine is not machine:
                     return ErrorCode.NOT_COORDINATOR  # a reload lost the verification
             partition.check_producer(
                 request.producer_id, request.producer_epoch, verification, is_verified=asks_coordinator

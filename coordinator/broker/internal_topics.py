@@ -126,8 +126,6 @@ class OffsetsTopic:
             config.offsets_topic_num_partitions,
             overrides,
         )
-        self.new_shard: Callable[[GroupConfig, TopicsImage, ConsumerGroupConfig], GroupShard] = GroupShard
-        """Creates the groups of a partition at each load."""
         self._config = config
         self._data_plane = data_plane
         self._catalogue = data_plane.catalogue
@@ -175,7 +173,7 @@ class OffsetsTopic:
         topic.is_needed = is_needed
 
     def _create_machine(self, number: int, topics: TopicsImage) -> GroupShard:
-        shard = self.new_shard(self._group_config, topics, self._consumer_config)
+        shard = GroupShard(self._group_config, topics, self._consumer_config)
         for group_id, overrides in self._catalogue.group_configs.by_group.items():
             if partition_for(group_id, self.logs.partitions) == number:
                 shard.handle(GroupConfigsChanged(group_id, overrides), NO_CLIENT, Now(0, 0))

@@ -39,10 +39,9 @@ from coordinator.core.time_budget import Budget, RunQueue, TimeBudget
 from coordinator.group.group_config import GroupConfig
 from coordinator.network.connection_limits import create_connection_limits
 from coordinator.network.connections import Connections
-from coordinator.network.endpoint import Endpoint
+from coordinator.network.endpoint import Endpoint, WriteBatcher
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Routes
-from coordinator.network.write_batcher import WriteBatcher
 from coordinator.runtime.engine import Engine
 from coordinator.runtime.timers import GroupClock, ProcessClock
 from coordinator.runtime.worker_threads import WorkerThreads

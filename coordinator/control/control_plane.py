@@ -19,6 +19,7 @@ from coordinator.control.clock.clock_advance import ClockCommands
 from coordinator.control.clock.clock_registry import ClockRegistry
 from coordinator.control.clock.member_commands import MemberCommands
 from coordinator.control.clock.offset_expiry_command import OffsetExpiry
+from coordinator.control.diagnosis.commit_observer import CommitFeed
 from coordinator.control.diagnosis.group_waits import GroupWaits
 from coordinator.control.diagnosis.oracle_service import OracleService
 from coordinator.control.event_stream import EventStream
@@ -45,9 +46,17 @@ class ControlPlane:
         server: Server,
         namespaces: NamespaceRegistry | None = None,
         group_removals: GroupRemovals | None = None,
+        commits: CommitFeed | None = None,
     ) -> None:
-        """In: all brokers of the process, where this is about one beside the daemon's own; the group removals of a
-        namespace, which outlive a reset."""
+        """Create the control plane of an open server.
+
+        Args:
+            server: The server.
+            namespaces: All brokers of the process, for a broker beside the daemon's own.
+            group_removals: The group removals of a namespace, which outlive a reset.
+            commits: A feed of stored commits that its creator connects with the oracles; None to observe commits
+                from now on, if `oracle.commits` is on.
+        """
         self.server: Final = server
         self.allows_crash_faults = server.settings.config.control_enable in ("true", "open")
         """Whether what harms the process was let in in so many words."""
@@ -103,7 +112,7 @@ class ControlPlane:
             allows_crash_faults=self.allows_crash_faults,
         )
         self.waits.hint_providers.append(self.faults.held_hints)
-        self.oracles = OracleService(server, self.actions, group_now)
+        self.oracles = OracleService(server, self.actions, group_now, commits)
         self.recordings = RecordingRegistry(self.group_client)
         self._create_metrics(server)
         self.traces = create_exporter() if namespaces is None else None

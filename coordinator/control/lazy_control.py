@@ -7,7 +7,6 @@ modules. Events that happen meanwhile are buffered and passed on in their order.
 import asyncio
 import logging
 from collections import deque
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from coordinator.broker.server import Server
@@ -16,11 +15,11 @@ from coordinator.group.group_event_types import GroupEvent, GroupLoaded
 
 if TYPE_CHECKING:
     from coordinator.control.control_plane import ControlPlane
-    from coordinator.control.diagnosis.commit_observer import StoredCommit
+    from coordinator.control.diagnosis.commit_observer import CommitFeed
 
 _LOG: Final = logging.getLogger("Control")
 MAX_PENDING: Final = 20_000
-"""Events, and commits, until the control plane is there: of more, the first are forgotten."""
+"""Events until the control plane exists. The oldest ones beyond this number are dropped."""
 
 
 class LazyControlPlane:
@@ -30,18 +29,13 @@ class LazyControlPlane:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._pending_events: deque[tuple[int, GroupEvent, int, Now]] = deque(maxlen=MAX_PENDING)
-        self._pending_commits: deque[StoredCommit] = deque(maxlen=MAX_PENDING)
         self._control: ControlPlane | None = None
         self._creation: asyncio.Task[None] | None = None
         self.created = asyncio.Event()
         """Set when it is there."""
         server.group_events.listeners.append(self._on_event)
         config = server.settings.config
-        if config.oracle_commits:
-            from coordinator.control.diagnosis.commit_observer import WatchedShard
-
-            # The shards have to be of this class before they read their groups.
-            server.offsets_topic.new_shard = partial(WatchedShard, self._on_commit)
+        self._commits = _create_commit_feed(server) if config.oracle_commits else None
         if config.ledger_file:
             # A file misses nothing.
             self.get_or_create()
@@ -52,13 +46,12 @@ class LazyControlPlane:
             from coordinator.control.control_plane import ControlPlane
 
             self._server.group_events.listeners.remove(self._on_event)
-            self._control = ControlPlane(self._server)
+            self._control = ControlPlane(self._server, commits=self._commits)
             for pending in self._pending_events:
                 self._server.group_events.notify_listeners(*pending)
             self._pending_events.clear()
-            for commit in self._pending_commits:
-                self._control.oracles.on_commit(commit)
-            self._pending_commits.clear()
+            if self._commits is not None:
+                self._commits.subscribe(self._control.oracles.on_commit)
             self.created.set()
         return self._control
 
@@ -67,12 +60,6 @@ class LazyControlPlane:
         # Groups from before the start have no active users.
         if self._creation is None and type(event) is not GroupLoaded:
             self._creation = self._server.loop.create_task(self._create_in_background())
-
-    def _on_commit(self, commit: "StoredCommit") -> None:
-        if self._control is None:
-            self._pending_commits.append(commit)
-        else:
-            self._control.oracles.on_commit(commit)
 
     async def _create_in_background(self) -> None:
         try:
@@ -97,6 +84,12 @@ class LazyControlPlane:
         """Write the remaining data. The server is closed and produces no more events."""
         if self._control is not None:
             await self._control.finish()
+
+
+def _create_commit_feed(server: Server) -> "CommitFeed":
+    from coordinator.control.diagnosis.commit_observer import CommitFeed
+
+    return CommitFeed(server.runtime)
 
 
 def _import_control() -> None:

@@ -52,7 +52,7 @@ from coordinator.group.consumer.member_removal import (
 )
 from coordinator.group.consumer.regex_resolution import REGEX_WORK, on_regexes_resolved
 from coordinator.group.consumer.target_assignment import TARGET_WORK, ComputedTarget, TargetWork
-from coordinator.group.durable_groups import DurableGroups, DurableGroupSnapshot
+from coordinator.group.durable_groups import DurableGroups, DurableGroupSnapshot, OffsetKey
 from coordinator.group.group_admin_requests import (
     consumer_group_describe,
     delete_groups,
@@ -80,7 +80,7 @@ from coordinator.group.group_requests import (
     TopicsChanged,
 )
 from coordinator.group.group_types import GroupType
-from coordinator.group.group_view import GroupStatus, GroupView
+from coordinator.group.group_view import ClassicMemberIds, GroupStatus, GroupView
 from coordinator.group.offsets.group_offset_commit import end_transaction, offset_commit, txn_offset_commit
 from coordinator.group.offsets.group_offset_fetch import fetch_offsets
 from coordinator.group.offsets.offset_removal import (
@@ -106,6 +106,7 @@ from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from protocol.records.group_record_schemas import OffsetCommitValue
 
 MemberRequestHandler: TypeAlias = Callable[[ShardGroups, Any, Any, Context, OutcomeBuilder], None]
 """Takes the groups of the shard, the group of the request, the request and its context."""
@@ -335,6 +336,10 @@ class GroupShard:
         """Return the ids of all groups, oldest first."""
         return list(self._groups.by_id)
 
+    def knows_group(self, group_id: str) -> bool:
+        """Return whether a group exists, or the log has records of it."""
+        return group_id in self._groups.by_id or group_id in self._groups.durable
+
     def view_group(self, group_id: str, now: Now) -> GroupView | None:
         """Return the view of a group; None for a missing group."""
         group = self._groups.by_id.get(group_id)
@@ -349,6 +354,11 @@ class GroupShard:
         """Return type, state and size of a group; None for a missing group."""
         group = self._groups.by_id.get(group_id)
         return None if group is None else GroupStatus(group.type, group.state_name, group.member_count)
+
+    def list_classic_members(self, group_id: str) -> ClassicMemberIds | None:
+        """Return the member ids of a classic group; None for a missing group and for another type."""
+        group = self._groups.find_typed_group(ClassicGroup, group_id)
+        return None if group is None else ClassicMemberIds(group.members.keys(), group.pending_members.keys())
 
     def compute_session_margin(self, group_id: str, now: Now) -> float | None:
         """Return the smallest remaining share of a session, from 0 to 1; None without a session, and for a missing
@@ -370,6 +380,15 @@ class GroupShard:
         """Return the committed offset of a partition, None without one."""
         value = self._groups.durable.offsets.find_offset(group_id, topic, partition)
         return None if value is None else value.offset
+
+    def find_committed_value(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
+        """Return the record of the committed offset of a partition, None without one."""
+        return self._groups.durable.offsets.find_offset(group_id, topic, partition)
+
+    def list_pending_values(self, producer_id: int) -> dict[OffsetKey, OffsetCommitValue]:
+        """Return the records of the pending offsets in a producer's transaction."""
+        pending = self._groups.durable.offsets.pending.by_producer.get(producer_id, {})
+        return {place: value for place, (_, value) in pending.items()}
 
     def list_committed_offsets(self, group_id: str) -> dict[tuple[str, int], int]:
         """Return all committed offsets of a group, by topic and partition."""
@@ -437,8 +456,8 @@ def _try_heartbeat(groups: ShardGroups, request: Any, context: Context, monotoni
 
 
 class ShardDecorator(GroupShard):
-    """Passes all calls to the inner shard, except those that a subclass overrides. Queries bypass it. It lives as
-    long as the inner shard, so longer-lived state belongs elsewhere.
+    """Passes all calls to the inner shard, except those that a subclass overrides. Queries bypass it. It is created
+    again with each shard and after each change of the interceptors, so longer-lived state belongs elsewhere.
     """
 
     __slots__ = ("inner",)

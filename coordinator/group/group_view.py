@@ -1,6 +1,6 @@
 """Immutable values that describe a group at one moment."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -51,6 +51,13 @@ class MemberView(Struct, frozen=True, kw_only=True):
     metadata: bytes
     assignment: bytes
     consumer: ConsumerMemberView | None = None
+
+
+class ClassicMemberIds(NamedTuple):
+    """The ids of the members of a classic group, and its pending member ids: live views, to read at once."""
+
+    joined: Collection[str]
+    pending: Collection[str]
 
 
 class PendingMemberView(Struct, frozen=True, kw_only=True):

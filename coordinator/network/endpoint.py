@@ -1,10 +1,13 @@
-"""The shared state of the connections of one listener: addresses, routes, and the log lines about peers.
+"""The shared state of the connections of one listener: addresses, routes, batched writes, and the log lines about
+peers.
 
 Source: Kafka's `SocketServer` and `Endpoint`.
 """
 
 import asyncio
 import logging
+from collections.abc import Callable
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -16,12 +19,39 @@ from coordinator.core.time_budget import RunQueue
 from coordinator.network.connections import Connections, OpenConnection
 from coordinator.network.request_routes import Routes
 from coordinator.network.tls_handshakes import HandshakeFailure
-from coordinator.network.write_batcher import WriteBatcher
 
-_LOG = logging.getLogger("SocketServer")
+_LOG: Final = logging.getLogger("SocketServer")
 
 MAX_REASON = 400
 _WILDCARD_FALLBACK = "127.0.0.1"
+
+
+class WriteBatcher:
+    """Writes once to each connection in an iteration of the event loop.
+
+    Responses become ready in groups: one sync releases the commits of many connections, one completed join phase
+    answers every member.
+    """
+
+    __slots__ = ("_loop", "_scheduled")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._scheduled: list[Callable[[], None]] = []
+
+    def schedule_flush(self, flush: Callable[[], None]) -> None:
+        """Call `flush` at the end of the iteration. A connection schedules one call at a time."""
+        if not self._scheduled:
+            self._loop.call_soon(self._flush_all)
+        self._scheduled.append(flush)
+
+    def _flush_all(self) -> None:
+        due, self._scheduled = self._scheduled, []
+        for flush in due:
+            try:
+                flush()
+            except Exception as problem:  # noqa: BLE001 - the other connections still get their answers
+                _LOG.error("Failed to write to a connection", exc_info=problem)
 
 
 class Endpoint:

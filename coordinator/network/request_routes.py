@@ -2,9 +2,9 @@
 
 A table finds a route by API key and version. A route is created when a client first uses its version. A
 connection uses the table of its listener and caches repeated requests with the `epoch` of that table. A
-component that needs every request, such as fault injection, gives the listener another table. Requests cached
-under the old table are then decoded again. The cache under the new table shows which members a connection
-serves, and answers nothing.
+component that needs every request of an API, such as fault injection, adds an interceptor to the API. The table
+begins another epoch then: requests cached before are decoded again. The cache shows which members a connection
+serves, and answers no request of an intercepted API.
 
 Counts are since the start, latencies in nanoseconds. Source of the authentications: the metrics of Kafka's
 `Selector` (KIP-188, KIP-368).
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, Final
 
+from coordinator.core.interceptors import InterceptorChain
 from coordinator.network.request_context import ApiCounts, RequestContext, ResponseEncoder
 from protocol.apis import APIS, Api, ApiKey
 from protocol.codec import request_decoder
@@ -124,16 +125,17 @@ class Routes:
         self._handlers = handlers
         self._fast_paths = fast_paths
         self._refuse_api_versions = refuse_api_versions
+        self._interceptors: dict[int, InterceptorChain[Handler]] = {}
         self.by_version: dict[int, Route] = {}
         """Routes by api key << 16 | version. `find_route` adds missing ones."""
-        self.epoch: Final = object()
-        """An identity that only this table has."""
+        self.epoch = object()
+        """The identity of the handlers of this table; another one after each change of an interceptor."""
         self.counts = {key: ApiCounts() for key in handlers}
 
     def with_handlers(self, handlers: Mapping[int, Handler]) -> "Routes":
         """Return another table with other handlers for some APIs, which share the request counts.
 
-        These APIs get every request, also a repeated one.
+        These APIs get every request, also a repeated one. The other table has no interceptors.
         """
         fast_paths = {
             key: _disable_fast_path(factory) if key in handlers else factory
@@ -143,9 +145,26 @@ class Routes:
         routes.counts = self.counts
         return routes
 
+    def get_interceptors(self, api_key: int) -> InterceptorChain[Handler]:
+        """Return the interceptors of the requests of an API. They get every request, also a repeated one."""
+        found = self._interceptors.get(api_key)
+        if found is None:
+            found = self._interceptors[api_key] = InterceptorChain(self._begin_epoch)
+        return found
+
+    @property
+    def is_intercepted(self) -> bool:
+        """Whether any API has an interceptor."""
+        return any(self._interceptors.values())
+
+    def _begin_epoch(self) -> None:
+        self.by_version = {}
+        self.epoch = object()
+
     def get_handler(self, api_key: int) -> Handler:
-        """Return the handler of an API."""
-        return self._handlers[api_key]
+        """Return the handler of an API, behind its interceptors."""
+        handler, interceptors = self._handlers[api_key], self._interceptors.get(api_key)
+        return interceptors.compose(handler) if interceptors else handler
 
     def find_route(self, key_version: int) -> Route | None:
         """Return the route of a version and keep it in the table, or None for an unsupported version."""
@@ -153,7 +172,10 @@ class Routes:
         api = APIS.get(key)
         if api is None or version not in api.versions or version < FIRST_SERVED_VERSION.get(key, version):
             return None
-        route = Route(api, version, self._handlers[key], self.counts[key], self._fast_paths.get(key))
+        fast_path = self._fast_paths.get(key)
+        if fast_path is not None and self._interceptors.get(key):
+            fast_path = _disable_fast_path(fast_path)
+        route = Route(api, version, self.get_handler(key), self.counts[key], fast_path)
         self.by_version[key_version] = route
         return route
 

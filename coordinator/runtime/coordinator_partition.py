@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from coordinator.core import clock
 from coordinator.core.daemon_log import OngoingFailures
+from coordinator.core.interceptors import InterceptorChain
 from coordinator.core.outcome import Context, EncodedFact, Message, Now, Outcome, Work, WorkDone
 from coordinator.core.reply import Reply
 from coordinator.core.shared_types import LogFlush
@@ -24,7 +25,12 @@ from coordinator.runtime.flusher import Flusher
 from coordinator.runtime.machine import InternalTopic, M
 from coordinator.runtime.partition_lifecycle import PartitionLifecycle, PartitionState
 from coordinator.runtime.partition_loader import LoadQueue
-from coordinator.runtime.producer_batch import BASE_SEQUENCE, ProducerBatch, build_transactional_header
+from coordinator.runtime.producer_batch import (
+    BASE_SEQUENCE,
+    AppendTarget,
+    ProducerBatch,
+    build_transactional_header,
+)
 from coordinator.runtime.timers import GroupClock
 from protocol.error_codes import ErrorCode
 from storage.batch import encode_key_value_batch
@@ -52,8 +58,9 @@ class WaitingReply(Struct):
 class LoadedMachine(NamedTuple, Generic[M]):
     """The machine at the end of a load, before it is in service."""
 
-    decorated: M
-    undecorated: M
+    intercepted: M
+    """The machine behind its interceptors."""
+    plain: M
     producers: ProducerStateManager
     durable_end: int
     """End offset of a load of the durable part. Otherwise 0: the log knows its end."""
@@ -75,9 +82,9 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         "_ended_batches",
         "_expected_producers",
         "_is_flushed_always",
-        "decorators",
         "durable_end",
         "gate",
+        "interceptors",
         "is_dirty",
         "loaded_records",
         "log",
@@ -87,8 +94,8 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         "number",
         "outbound",
         "pending_records",
+        "plain_machine",
         "producers",
-        "undecorated_machine",
         "waiting",
     )
 
@@ -97,11 +104,11 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         self.name = TopicPartition(topic.name, number)
         self.number = number
         self.machine: M | None = None
-        """The machine with its decorators; None unless the partition is OWNED or READ_ONLY."""
-        self.undecorated_machine: M | None = None
-        """The machine without the decorators in front of it."""
-        self.decorators: list[Callable[[M], M]] = []
-        """The decorators of the machine, the innermost first. Every later machine gets them as well."""
+        """The machine behind its interceptors; None unless the partition is OWNED or READ_ONLY."""
+        self.plain_machine: M | None = None
+        """The machine without interceptors."""
+        self.interceptors: InterceptorChain[M] = InterceptorChain(self._rebuild_machine)
+        """Interceptors of the calls of this machine and of every later one."""
         self.log: PartitionLog | None = None
         self.producers: ProducerStateManager | None = None
         """Transactional producers of the log. Present together with the machine."""
@@ -137,41 +144,13 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         """Put a loaded machine into service."""
         assert self.machine is None, self.name
         assert self.is_serving, (self.name, self.stage)
-        self.machine, self.undecorated_machine = loaded.decorated, loaded.undecorated
+        self.machine, self.plain_machine = loaded.intercepted, loaded.plain
         self.durable_end = loaded.durable_end
         self.set_producers(loaded.producers)
 
-    def decorate_machine(self, machine: M) -> M:
-        """Return the machine with all decorators, the innermost first."""
-        for decorate in self.decorators:
-            machine = decorate(machine)
-        return machine
-
-    def add_decorator(self, decorator: Callable[[M], M]) -> None:
-        """Put a decorator around the machine and all present decorators. It gets every request and its outcome,
-        also after a reload.
-
-        Args:
-            decorator: Returns the decorated machine of a machine.
-        """
-        self.decorators.append(decorator)
-        self._rebuild_machine()
-
-    def add_innermost_decorator(self, decorator: Callable[[M], M]) -> None:
-        """Put a decorator next to the machine, behind all present and later ones: it gets the same requests as
-        the machine.
-        """
-        self.decorators.insert(0, decorator)
-        self._rebuild_machine()
-
-    def remove_decorator(self, decorator: Callable[[M], M]) -> None:
-        """Remove a decorator that `add_decorator` or `add_innermost_decorator` added."""
-        self.decorators.remove(decorator)
-        self._rebuild_machine()
-
     def _rebuild_machine(self) -> None:
-        if self.undecorated_machine is not None:
-            self.machine = self.decorate_machine(self.undecorated_machine)
+        if self.plain_machine is not None:
+            self.machine = self.interceptors.compose(self.plain_machine)
 
     @property
     def readable_offset(self) -> int:
@@ -240,14 +219,16 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         self._ended_batches.append(batch)
         self.pending_records += batch.header.records_count
 
-    def append_buffered(self, wall_ms: int) -> bool:
+    def append_buffered(self, log: AppendTarget, wall_ms: int) -> bool:
         """Append this iteration's records with their timestamp. Return whether this rolled a segment.
+
+        Args:
+            log: The log of the partition, or what stands in for it.
+            wall_ms: Unix time in milliseconds.
 
         Raises:
             StorageError, OSError: The append failed; the partition must be reloaded.
         """
-        log = self.log
-        assert log is not None
         batch, ended_batches = self._batch, self._ended_batches
         self._batch, self._batch_bytes, self.pending_records = [], 0, 0
         is_rolled = False
@@ -262,14 +243,14 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
             is_rolled |= self._append(log, batch, wall_ms)
         return is_rolled
 
-    def _append_producer_batch(self, log: PartitionLog, batch: ProducerBatch) -> bool:
+    def _append_producer_batch(self, log: AppendTarget, batch: ProducerBatch) -> bool:
         producers = self.producers
         assert producers is not None, self.name
         is_rolled = batch.append(log, producers, self._compression)
         producers.find_last_stable_offset(self.readable_offset)  # removes transactions that ended before
         return is_rolled
 
-    def _append(self, log: PartitionLog, batch: Sequence[EncodedFact], wall_ms: int) -> bool:
+    def _append(self, log: AppendTarget, batch: Sequence[EncodedFact], wall_ms: int) -> bool:
         data = encode_key_value_batch(
             batch,
             wall_ms,
@@ -395,7 +376,7 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
 
         If the machine's `unload` raises, the machine is gone and its requests still wait.
         """
-        machine, self.machine, self.undecorated_machine = self.machine, None, None
+        machine, self.machine, self.plain_machine = self.machine, None, None
         self.set_producers(None)
         self._batch, self._batch_bytes, self.pending_records = [], 0, 0
         self._ended_batches = []
@@ -549,9 +530,7 @@ class WorkRunner:
     def start_work(self, partition: CoordinatorPartition[Any], works: Sequence[Work]) -> None:
         """Start the work that a machine delegates."""
         for work in works:
-            task = self._engine_context.loop.create_task(
-                self._run(partition, partition.undecorated_machine, work)
-            )
+            task = self._engine_context.loop.create_task(self._run(partition, partition.plain_machine, work))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

@@ -9,6 +9,7 @@ from operator import length_hint
 from typing import Final, Protocol
 
 from coordinator.core import clock
+from coordinator.core.interceptors import InterceptorChain
 from storage.journal.journal import Journal
 from storage.log import PartitionLog
 from storage.storage_errors import StorageError, SyncFailed, format_error_reason
@@ -36,6 +37,7 @@ OnSynced = Callable[[PartitionLog, StorageError | None], None]
 """Takes a log, and the error of its sync; None on success."""
 
 Submit = Callable[[Iterable[PartitionLog], Callable[[SyncResult], None]], None]
+"""Takes the logs of a sync, and the function that gets its result in the thread that syncs."""
 
 
 class DurabilityBackend(Protocol):
@@ -70,12 +72,16 @@ class Flusher:
         """
         self._is_closed = False
         self._done_next = asyncio.Event()
-        self.submit: Submit = syncer.submit
-        """Submits logs to the thread. Fault injection replaces it to delay or drop syncs."""
+        self.sync_interceptors: InterceptorChain[Submit] = InterceptorChain(self._compose_submit)
+        """Interceptors of the syncs of all logs, also of other servers with the same flusher."""
+        self._submit: Submit = syncer.submit
         self._started_ns = 0
         self.syncs = 0
         """Number of completed submissions, and their total duration in nanoseconds."""
         self.sync_ns = 0
+
+    def _compose_submit(self) -> None:
+        self._submit = self.sync_interceptors.compose(self._syncer.submit)
 
     def request_sync(self, log: PartitionLog, on_synced: OnSynced) -> None:
         """Request a sync of the current content of `log`; `start_sync` starts it.
@@ -104,7 +110,7 @@ class Flusher:
         self._submission += 1
         self._started_ns = clock.monotonic_ns()
         try:
-            self.submit(logs, partial(self._on_done_in_thread, self._submission))
+            self._submit(logs, partial(self._on_done_in_thread, self._submission))
         except Exception as problem:  # noqa: BLE001 - later logs are still synced
             _LOG.error(
                 "Cannot start to sync %d logs: their partitions are loaded again", len(logs), exc_info=problem

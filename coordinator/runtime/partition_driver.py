@@ -333,9 +333,9 @@ class PartitionDriver(Generic[M]):
     ) -> LoadedMachine[M]:
         """Finish the load of the machine. Raises ValueError if its state is inconsistent."""
         now = self._engine_context.group_clock.now()
-        decorated = partition.decorate_machine(reading.machine)
-        outcome = decorated.on_loaded(now)
-        return LoadedMachine(decorated, reading.machine, reading.producers, durable_end, outcome, now)
+        intercepted = partition.interceptors.compose(reading.machine)
+        outcome = intercepted.on_loaded(now)
+        return LoadedMachine(intercepted, reading.machine, reading.producers, durable_end, outcome, now)
 
     def _notify_load_listeners(self, partition: CoordinatorPartition[M]) -> None:
         for listener in tuple(self.load_listeners):

@@ -6,7 +6,7 @@ that a snapshot never has more than the log. If an append fails, the partition r
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from coordinator.core.outcome import EncodedFact, TransactionMarker, TransactionOwner
 from storage.batch import (
@@ -18,13 +18,28 @@ from storage.batch import (
     BatchHeader,
     encode_key_value_batch,
 )
-from storage.log import PartitionLog
+from storage.leader_epochs import LeaderEpochs
 from storage.producers.end_transaction_marker import EndMarker, encode_marker
 from storage.producers.producer_state import ProducerState
 from storage.producers.producer_state_manager import ProducerStateManager
 
 BASE_SEQUENCE: Final = 0
 """Kafka's coordinator writes its batches without sequence numbers, with or without a producer."""
+
+
+class AppendTarget(Protocol):
+    """The part of a `PartitionLog` that an append uses. A fault stands in for it to tear an append."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next batch."""
+
+    @property
+    def leader_epochs(self) -> LeaderEpochs:
+        """The leader epochs of the log."""
+
+    def append_encoded(self, data: bytes, offset_count: int, latest_ms: int, /) -> bool:
+        """Append an encoded batch. Return whether this rolled a segment. Raises StorageError, OSError."""
 
 
 class ProducerBatch(NamedTuple):
@@ -62,7 +77,7 @@ class ProducerBatch(NamedTuple):
         )
         expected.find_last_stable_offset(offset)  # removes transactions that ended before
 
-    def append(self, log: PartitionLog, producers: ProducerStateManager, codec: int) -> bool:
+    def append(self, log: AppendTarget, producers: ProducerStateManager, codec: int) -> bool:
         """Encode the batch at the end of the log and write it.
 
         Return whether this rolled a segment. Raises StorageError, OSError.

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final, Generic
 
 from coordinator.core import clock
+from coordinator.core.interceptors import InterceptorChain
 from coordinator.core.outcome import Context, Message, Now, Outcome
 from coordinator.core.reply import DeferReply
 from coordinator.core.response_status import AWAITING_DISK, BLOCKED, DeferredResponse
@@ -30,6 +31,7 @@ from coordinator.runtime.flusher import DurabilityBackend
 from coordinator.runtime.machine import B, InternalTopic, M
 from coordinator.runtime.partition_driver import RETRY_S, PartitionDriver
 from coordinator.runtime.partition_lifecycle import PartitionState
+from coordinator.runtime.producer_batch import AppendTarget
 from coordinator.runtime.timers import Timers
 from protocol.error_codes import ErrorCode
 from protocol.partitioner import partition_for
@@ -42,9 +44,10 @@ _NO_WAITER: Final = 0
 """The waiter of a request without a caller."""
 
 
-Append = Callable[[CoordinatorPartition[M], int], bool]
-"""Takes a partition and the Unix time in milliseconds. Appends the pending records, and returns whether that rolled
-a segment. Raises StorageError, OSError.
+Append = Callable[[CoordinatorPartition[M], AppendTarget, int], bool]
+"""Takes a partition, its log, and the Unix time in milliseconds. Appends the pending records, and returns whether
+that rolled a segment. An interceptor that appends nothing keeps the records pending, and calls `schedule_append`
+for them later. Raises StorageError, OSError.
 """
 
 
@@ -64,6 +67,8 @@ class Runtime(Generic[M]):
         """Called after a timer has fired: partition, key, outcome, and duration in nanoseconds."""
         self.unload_listeners: list[Callable[[CoordinatorPartition[M]], None]] = []
         """Called with a partition after its machine and its pending records are gone."""
+        self.append_interceptors: InterceptorChain[Append[M]] = InterceptorChain(self._compose_append)
+        """Interceptors of the appends to the logs of this topic."""
         self._append: Append[M] = CoordinatorPartition.append_buffered
         self.is_shut_down = False
         self.next_waiter = engine_context.next_waiter
@@ -269,7 +274,7 @@ class Runtime(Generic[M]):
             self._engine_context.loop.call_soon(self._engine_context.deliver_messages, messages)
 
     def _on_work_done(self, partition: CoordinatorPartition[M], machine: M, done: object) -> None:
-        if partition.undecorated_machine is machine:
+        if partition.plain_machine is machine:
             self._execute_notification(partition, done)
 
     def _on_timer(self, timer: Any) -> None:
@@ -304,17 +309,8 @@ class Runtime(Generic[M]):
             self._engine_context.loop.call_soon(self._end_iteration)
         self._dirty.append(partition)
 
-    @property
-    def is_append_intercepted(self) -> bool:
-        """Whether `intercept_appends` has set an interceptor."""
-        return self._append != CoordinatorPartition.append_buffered
-
-    def intercept_appends(self, append: Append[M] | None) -> None:
-        """Call `append` in place of `CoordinatorPartition.append_buffered`; None removes the interceptor.
-
-        An interceptor that appends nothing keeps the records pending. It calls `schedule_append` for them later.
-        """
-        self._append = append or CoordinatorPartition.append_buffered
+    def _compose_append(self) -> None:
+        self._append = self.append_interceptors.compose(CoordinatorPartition.append_buffered)
 
     def _end_iteration(self) -> None:
         dirty, self._dirty = self._dirty, []
@@ -329,12 +325,13 @@ class Runtime(Generic[M]):
 
     def _append_pending(self, partition: CoordinatorPartition[M], wall_ms: int) -> None:
         """Append the pending records of a partition, and request a sync."""
-        if partition.log is None or not partition.pending_records:
-            if partition.is_replicated and partition.machine is not None and partition.log is not None:
-                self._durability.request_sync(partition.log, self._on_synced)
+        log = partition.log
+        if log is None or not partition.pending_records:
+            if partition.is_replicated and partition.machine is not None and log is not None:
+                self._durability.request_sync(log, self._on_synced)
             return
         try:
-            is_rolled = self._append(partition, wall_ms)
+            is_rolled = self._append(partition, log, wall_ms)
         except (StorageError, OSError) as error:
             self.lifecycle.on_append_failed(partition, error)
             return
@@ -344,7 +341,7 @@ class Runtime(Generic[M]):
         if partition.is_replicated and partition.pending_records:
             return  # a submission now would release answers that wait for the later append
         if is_rolled or self._is_flushed_always:
-            self._durability.request_sync(partition.log, self._on_synced)
+            self._durability.request_sync(log, self._on_synced)
         if not self._is_flushed_always:
             self._on_readable_advanced(partition)
 

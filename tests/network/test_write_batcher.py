@@ -1,6 +1,6 @@
 import asyncio
 
-from coordinator.network.write_batcher import WriteBatcher
+from coordinator.network.endpoint import WriteBatcher
 
 
 async def test_a_connection_that_fails_keeps_no_other_from_its_answers() -> None:

@@ -7,7 +7,11 @@ from typing import Final
 import pytest
 
 from coordinator.core import clock
+from coordinator.core.interceptors import InterceptorRank
 from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.flusher import Submit
+from coordinator.runtime.producer_batch import AppendTarget
+from coordinator.runtime.runtime import Append
 from coordinator.runtime.timers import ProcessClock, Timers
 from storage.log import PartitionLog
 from storage.storage_errors import SyncFailed
@@ -29,13 +33,14 @@ def partitions(bench: Bench) -> tuple[CoordinatorPartition[Counters], Coordinato
 async def test_a_sync_that_fails_before_it_begins_fails_the_waiters_and_no_later_commit(
     bench: Bench,
 ) -> None:
-    submit = bench.flusher.submit
-
     def fail(logs: Iterable[PartitionLog], done: Callable[[SyncResult], None]) -> None:
-        bench.flusher.submit = submit
+        bench.flusher.sync_interceptors.remove(intercept)
         raise DEFECT
 
-    bench.flusher.submit = fail
+    def intercept(submit: Submit) -> Submit:
+        return fail
+
+    bench.flusher.sync_interceptors.add(InterceptorRank.FAULTS, intercept)
     assert await bench.ask(bench.counters, FIRST, Add(FIRST, 1)) == NOT_COORDINATOR
     await owned_again(bench, FIRST)
     assert await bench.ask(bench.counters, SECOND, Add(SECOND, 2)) == 2
@@ -58,17 +63,20 @@ async def test_a_partition_that_fails_after_it_has_written_keeps_no_other_from_w
     else:
         failed = bench.counters.lifecycle.on_append_failed
 
-        def refuse(partition: CoordinatorPartition[Counters], wall_ms: int) -> bool:
-            if partition is first and failures:
-                raise SyncFailed("/data", "refused")
-            return partition.append_buffered(wall_ms)
+        def intercept(append: Append[Counters]) -> Append[Counters]:
+            def refuse(partition: CoordinatorPartition[Counters], log: AppendTarget, wall_ms: int) -> bool:
+                if partition is first and failures:
+                    raise SyncFailed("/data", "refused")
+                return append(partition, log, wall_ms)
+
+            return refuse
 
         def fail_again(partition: CoordinatorPartition[Counters], error: Exception) -> None:
             monkeypatch.setattr(bench.counters.lifecycle, "on_append_failed", failed)
             raise failures.pop()
 
         monkeypatch.setattr(bench.counters.lifecycle, "on_append_failed", fail_again)
-        bench.counters.intercept_appends(refuse)
+        bench.counters.append_interceptors.add(InterceptorRank.FAULTS, intercept)
     _, one = bench.put(bench.counters, FIRST, AwaitValue(FIRST, 100))
     _, other = bench.put(bench.counters, FIRST, Add(FIRST, 1))
     assert await bench.ask(bench.counters, SECOND, Add(SECOND, 2)) == 2

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from coordinator.runtime.flusher import Flusher, OnSynced
+from coordinator.core.interceptors import InterceptorRank
+from coordinator.runtime.flusher import Flusher, OnSynced, Submit
 from storage.durability import SyncPlan
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
@@ -53,10 +54,13 @@ async def test_a_submission_that_fails_fails_its_logs_and_no_later_ones() -> Non
     lost, later = (log_with_one_record(files, name) for name in ("lost", "later"))
 
     def fail(logs: Iterable[PartitionLog], done: Callable[[SyncResult], None]) -> None:
-        flusher.submit = submit
+        flusher.sync_interceptors.remove(intercept)
         raise RuntimeError("a defect")
 
-    submit, flusher.submit = flusher.submit, fail
+    def intercept(submit: Submit) -> Submit:
+        return fail
+
+    flusher.sync_interceptors.add(InterceptorRank.FAULTS, intercept)
     flusher.request_sync(lost, results.__setitem__)
     flusher.start_sync()
     flusher.request_sync(later, results.__setitem__)
@@ -74,12 +78,15 @@ async def test_a_submission_that_fails_half_way_is_over_once() -> None:
     results: list[StorageError | None] = []
     log = log_with_one_record(files, "lost")
 
-    def submit_and_fail(logs: Iterable[PartitionLog], done: Callable[[SyncResult], None]) -> None:
-        flusher.submit = submit
-        submit(logs, done)
-        raise RuntimeError("a defect")
+    def intercept(submit: Submit) -> Submit:
+        def submit_and_fail(logs: Iterable[PartitionLog], done: Callable[[SyncResult], None]) -> None:
+            flusher.sync_interceptors.remove(intercept)
+            submit(logs, done)
+            raise RuntimeError("a defect")
 
-    submit, flusher.submit = flusher.submit, submit_and_fail
+        return submit_and_fail
+
+    flusher.sync_interceptors.add(InterceptorRank.FAULTS, intercept)
     flusher.request_sync(log, lambda _, error: results.append(error))
     flusher.start_sync()
     await flusher.drain([log])
@@ -136,7 +143,7 @@ async def test_commits_of_clients_answered_by_a_sync_share_the_next_one() -> Non
         flusher.request_sync(log, commit_again)
         loop.call_soon(flusher.start_sync)
 
-    flusher.submit = submit
+    flusher.sync_interceptors.add(InterceptorRank.FAULTS, lambda _: submit)
     flusher.request_sync(first, commit_again)
     flusher.request_sync(second, commit_again)
     flusher.start_sync()

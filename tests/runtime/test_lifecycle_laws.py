@@ -138,9 +138,9 @@ class Model:
         self.answered_with(NOT_COORDINATOR)
 
     def fail_machine(self) -> None:
-        partition, machine = self.world.partition, self.world.partition.undecorated_machine
+        partition, machine = self.world.partition, self.world.partition.plain_machine
         self.world.runtime.on_internal_error(partition, AssertionError("a machine contradicts itself"))
-        assert machine is None or partition.undecorated_machine is not machine
+        assert machine is None or partition.plain_machine is not machine
         if machine is not None:
             self.answered_with(NOT_COORDINATOR)
 
@@ -171,10 +171,10 @@ class Model:
         assert (partition.state is not PartitionState.ABSENT) == self.is_open
         for error in world.collect_replies():
             assert error in (ErrorCode.NONE, NOT_COORDINATOR)
-        if partition.undecorated_machine is not self.in_service:
+        if partition.plain_machine is not self.in_service:
             if self.in_service is not None:
                 self.retired.append(self.in_service)
-            self.in_service = partition.undecorated_machine
+            self.in_service = partition.plain_machine
             assert all(self.in_service is not machine for machine in self.retired)
         if partition.machine is None:
             assert not world.submitted, "a request waits for a partition that is out of service"

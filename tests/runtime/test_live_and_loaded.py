@@ -60,7 +60,7 @@ class Process:
     def do(self, step: object) -> None:
         """Takes one step."""
         if isinstance(step, EndIteration):
-            self.partition.append_buffered(1000)
+            self.partition.append_buffered(self.log, 1000)
         elif isinstance(step, TakeState):
             self.take_state()
         else:
@@ -68,7 +68,7 @@ class Process:
 
     def take_state(self) -> None:
         """As `StateKeeper` does."""
-        self.partition.append_buffered(1000)
+        self.partition.append_buffered(self.log, 1000)
         point = StatePoint.at_offset(self.log, self.log.log_end_offset)
         if point is None or self.partition.has_open_transactions:
             return
@@ -79,7 +79,7 @@ class Process:
 
     def killed(self) -> "Process":
         """The next process, which has all that was written."""
-        self.partition.append_buffered(1000)
+        self.partition.append_buffered(self.log, 1000)
         self.log.sync()
         return Process(self.files.crash())
 
@@ -146,7 +146,7 @@ def test_a_process_goes_on_where_the_one_before_it_was_killed(
         live.do(step)
         loaded.do(step)
     for process in (live, loaded):
-        process.partition.append_buffered(1000)
+        process.partition.append_buffered(process.log, 1000)
     assert seen(loaded) == seen(live)
     assert loaded.log.log_end_offset == live.log.log_end_offset
 

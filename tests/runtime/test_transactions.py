@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from coordinator.core.interceptors import InterceptorRank
 from coordinator.core.shared_types import CONSUMER_OFFSETS
 from coordinator.runtime import state_keeper
 from coordinator.runtime.coordinator_partition import CoordinatorPartition
@@ -210,7 +211,7 @@ async def test_power_fails_between_a_record_and_its_marker(files: FaultyFiles, i
     bench = await taken(files)
     await bench.ask(bench.counters, "a", Add("a", 3))
     await bench.ask(bench.counters, "a", AddWithin("a", 10, PRODUCER))
-    bench.flusher.submit = lambda logs, done: None
+    bench.flusher.sync_interceptors.add(InterceptorRank.FAULTS, lambda _: lambda logs, done: None)
     _, unanswered = bench.put(bench.counters, "a", End(PRODUCER, 1, is_committed))
     await one_turn()
     assert kinds(bench) == ["plain", "transaction", "marker"]
@@ -231,7 +232,7 @@ async def test_power_fails_between_a_record_and_its_marker(files: FaultyFiles, i
 async def test_power_fails_before_a_transaction_is_on_the_disk(files: FaultyFiles) -> None:
     bench = await taken(files)
     await bench.ask(bench.counters, "a", Add("a", 3))
-    bench.flusher.submit = lambda logs, done: None
+    bench.flusher.sync_interceptors.add(InterceptorRank.FAULTS, lambda _: lambda logs, done: None)
     bench.put(bench.counters, "a", AddWithin("a", 10, PRODUCER))
     bench.put(bench.counters, "a", End(PRODUCER))
     await one_turn()

@@ -49,12 +49,12 @@ class DeletedTopicOffsets:
 
     def _find_suspects(self, partition: CoordinatorPartition[GroupShard]) -> dict[str, set[bytes]]:
         """Return the ids by name of topics that have committed offsets and are unknown here."""
-        if partition.undecorated_machine is None:
+        if partition.plain_machine is None:
             return {}
         known = self._server.topic_images.get_current().by_id
         found = {
             name: ids - known.keys() - {ZERO_ID}
-            for name, ids in partition.undecorated_machine.list_committed_topic_ids().items()
+            for name, ids in partition.plain_machine.list_committed_topic_ids().items()
         }
         return {name: ids for name, ids in found.items() if ids}
 

@@ -1,5 +1,5 @@
-"""The clocks of groups: created, frozen, run and removed. A `ClockedShard` decorates each partition that has
-a group with a clock.
+"""The clocks of groups: created, frozen, run and removed. A `ClockedShard` intercepts the calls of each
+partition that has a group with a clock.
 
 All deadlines of a group are in its own time, so they do not change when its clock is frozen or runs on. When
 a group changes to another clock, its deadlines are shifted and keep their remaining time.
@@ -26,6 +26,7 @@ from coordinator.control.member_connections import MemberConnections
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core import clock
+from coordinator.core.interceptors import InterceptorRank
 from coordinator.core.message_text import printable
 from coordinator.core.outcome import Now
 from coordinator.group.group_event_types import GroupEvent, GroupLoaded
@@ -69,7 +70,8 @@ class ClockRegistry:
             self._expire_member,
         )
         self._future_offsets = FutureOffsetWarnings(server, times)
-        self._decorated: dict[int, partial[ClockedShard]] = {}
+        self._interceptors: dict[int, partial[ClockedShard]] = {}
+        """The interceptors of clocked partitions, by partition."""
 
     # Queries
 
@@ -195,7 +197,7 @@ class ClockRegistry:
             time = times.default = GroupTime(process, process)
         else:
             time = times.by_group[group_id] = GroupTime(times.group_now(group_id, process), process)
-        self._add_decorators()
+        self._add_interceptors()
         return time
 
     def freeze(self, group_id: str | None, time: GroupTime, process: Now | None = None) -> None:
@@ -234,7 +236,7 @@ class ClockRegistry:
         before = time.group_now(process).monotonic_ms
         after = process if group_id is None else times.group_now(group_id, process)
         self._shift_deadlines(groups, after.monotonic_ms - before)
-        self._remove_decorators()
+        self._remove_interceptors()
         for name in groups:
             if times.find_time(name) is None:
                 times.keep_only_members(name, set())
@@ -289,17 +291,17 @@ class ClockRegistry:
             if partition.machine is not None:
                 yield partition.machine
 
-    def _add_decorators(self) -> None:
+    def _add_interceptors(self) -> None:
         self._events.group_now = self.times.group_now
         for partition in self._list_clocked_partitions():
-            if partition.number not in self._decorated:
-                decorator = self._decorated[partition.number] = partial(ClockedShard, times=self.times)
-                partition.add_decorator(decorator)
+            if partition.number not in self._interceptors:
+                interceptor = self._interceptors[partition.number] = partial(ClockedShard, times=self.times)
+                partition.interceptors.add(InterceptorRank.CLOCK, interceptor)
 
-    def _remove_decorators(self) -> None:
+    def _remove_interceptors(self) -> None:
         needed = {partition.number for partition in self._list_clocked_partitions()}
-        for number in [number for number in self._decorated if number not in needed]:
-            self.runtime.partitions[number].remove_decorator(self._decorated.pop(number))
+        for number in self._interceptors.keys() - needed:
+            self.runtime.partitions[number].interceptors.remove(self._interceptors.pop(number))
         if not self.times:
             self._events.group_now = None
 

@@ -8,7 +8,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable
-from functools import partial
 from typing import Final
 
 from coordinator.broker.server import Server
@@ -18,7 +17,7 @@ from coordinator.control.diagnosis.assignment_oracles import (
     OrphanPartition,
     TopicAges,
 )
-from coordinator.control.diagnosis.commit_observer import StoredCommit, WatchedShard
+from coordinator.control.diagnosis.commit_observer import CommitFeed, StoredCommit
 from coordinator.control.diagnosis.commit_oracles import CommitBeyondEnd, CommitWentBack, ZombieCommit
 from coordinator.control.diagnosis.oracle import (
     CHECK_PERIOD_MS,
@@ -47,10 +46,24 @@ _CLOCK_ACTION: Final = "clock"
 
 
 class OracleService:
-    """Made when a server is open and has not read its groups yet."""
+    """Checks the events and the stored commits of a server."""
 
-    def __init__(self, server: Server, actions: ActionLog, group_now: Callable[[str], Now]) -> None:
-        """In: the time of a group."""
+    def __init__(
+        self,
+        server: Server,
+        actions: ActionLog,
+        group_now: Callable[[str], Now],
+        commits: CommitFeed | None = None,
+    ) -> None:
+        """Create the oracles of an open server.
+
+        Args:
+            server: The server.
+            actions: The actions of operators.
+            group_now: Returns the time of a group.
+            commits: A feed that its creator connects with `on_commit`; None for a new feed, if `oracle.commits` is
+                on.
+        """
         self._server = server
         self.violations = ViolationLog(server.metrics, server.line_limit)
         self.context = context = ServerOracleContext(server, self.violations, group_now)
@@ -59,8 +72,8 @@ class OracleService:
         server.group_events.listeners.append(self._on_event)
         server.group_clock.on_moved.append(context.reschedule_checks)
         actions.listeners.append(self._on_action)
-        if context.config.oracle_commits:
-            server.offsets_topic.new_shard = partial(WatchedShard, self.on_commit)
+        if context.config.oracle_commits and commits is None:
+            CommitFeed(server.runtime).subscribe(self.on_commit)
 
     @property
     def listeners(self) -> list[ViolationListener]:

@@ -2,8 +2,8 @@
 torn, and crashes at given points.
 
 A disk fault is armed by a request that causes an append. It acts on the batch of that append, together with
-the records of other requests of the same instant. Appends and syncs pass through the injector only while a
-fault is armed.
+the records of other requests of the same instant. The injector intercepts appends and syncs only while a fault is
+armed.
 
 `crash: partition` crashes one partition: its waiting clients are disconnected and it is loaded again. Bytes
 that the kernel has and that were not synced would be lost in a crash of the machine. For a crash before the
@@ -18,14 +18,18 @@ import signal
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from coordinator.broker.server import Server
 from coordinator.control.faults.fault_matchers import RequestAttributes
 from coordinator.control.faults.fault_reports import FaultAudit
 from coordinator.control.faults.installed_fault import InstalledFault, find_first_triggered
+from coordinator.core.interceptors import InterceptorRank
 from coordinator.group.group_shard import GroupShard
 from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.flusher import Submit
+from coordinator.runtime.producer_batch import AppendTarget
+from coordinator.runtime.runtime import Append
 from storage.leader_epochs import LeaderEpochs
 from storage.log import PartitionLog
 from storage.storage_errors import AppendFailed, StorageError, SyncFailed
@@ -33,10 +37,18 @@ from storage.syncer import SyncResult
 
 
 class TornAppends:
-    """Stands in for a log and tears its next append. The log is unusable afterwards, as after a real torn write."""
+    """An `AppendTarget` that tears the next append to a log. The log is unusable afterwards, as after a real torn
+    write.
+    """
 
     def __init__(self, log: PartitionLog, torn_bytes: int, error: int) -> None:
-        """In: how many bytes are written; the system's error with which it fails, 0 where the process ends next."""
+        """Create a target.
+
+        Args:
+            log: The log.
+            torn_bytes: Number of bytes to write.
+            error: Number of the system's error that the append raises; 0 where the process ends next.
+        """
         self._log = log
         self._torn_bytes = torn_bytes
         self._error = error
@@ -94,8 +106,7 @@ class DiskInjector:
         self._told = told
         self._runtime = server.runtime
         self._flusher = server.flusher
-        self._submit = self._flusher.submit
-        self._is_between = False
+        self._is_intercepting = False
         self._armed: dict[int, dict[str, InstalledFault]] = {}
         """By partition: what acts on its next batch, by point."""
         self._to_sync: dict[int, dict[str, InstalledFault]] = {}
@@ -125,7 +136,7 @@ class DiskInjector:
                 armed[point] = fault
         if armed:
             self._armed[partition.number] = armed
-            self._stand_between()
+            self._intercept()
 
     def let_go(self, fault: InstalledFault) -> None:
         """A fault is removed: nothing is late for its sake."""
@@ -141,25 +152,21 @@ class DiskInjector:
                     late.timer.cancel()
                     waiting.pop(number, None)
                     late.go_on()
-        self._step_aside()
+        self._stop_intercepting()
 
-    def _stand_between(self) -> None:
-        self._runtime.intercept_appends(self._appending)
-        if not self._is_between:
-            # Several servers may share a flusher.
-            self._submit, self._flusher.submit = self._flusher.submit, self._submitting
-            self._is_between = True
+    def _intercept(self) -> None:
+        """Intercept appends and syncs from now on. Servers that share a flusher have an interceptor each."""
+        if not self._is_intercepting:
+            self._is_intercepting = True
+            self._runtime.append_interceptors.add(InterceptorRank.FAULTS, self._intercept_append)
+            self._flusher.sync_interceptors.add(InterceptorRank.FAULTS, self._intercept_sync)
 
-    def _step_aside(self) -> None:
-        """Where another one has come in front, it lets things pass until that one is gone."""
-        if self._armed or self._to_sync or self._late_appends:
-            return
-        self._runtime.intercept_appends(None)
-        if self._is_between and self._flusher.submit == self._submitting:
-            self._flusher.submit, self._is_between = self._submit, False
-            below = getattr(self._submit, "__self__", None)
-            if isinstance(below, DiskInjector):
-                below._step_aside()
+    def _stop_intercepting(self) -> None:
+        """Let appends and syncs pass when no fault is armed or delays an append."""
+        if self._is_intercepting and not (self._armed or self._to_sync or self._late_appends):
+            self._is_intercepting = False
+            self._runtime.append_interceptors.remove(self._intercept_append)
+            self._flusher.sync_interceptors.remove(self._intercept_sync)
 
     def _unloaded(self, partition: GroupPartition) -> None:
         """Forget appends of an unloaded partition that had not reached the disk, and the faults on them."""
@@ -169,12 +176,16 @@ class DiskInjector:
         late = self._late_appends.pop(number, None)
         if late is not None:
             late.timer.cancel()
-        self._step_aside()
+        self._stop_intercepting()
 
     # Appending
 
-    def _appending(self, partition: GroupPartition, wall_ms: int) -> bool:
-        """Stands in for `CoordinatorPartition.append_buffered`."""
+    def _intercept_append(self, append: Append[GroupShard]) -> Append[GroupShard]:
+        return partial(self._append, append)
+
+    def _append(
+        self, append: Append[GroupShard], partition: GroupPartition, log: AppendTarget, wall_ms: int
+    ) -> bool:
         late = self._late_appends.get(partition.number)
         if late is not None:
             if late.machine is partition.machine:
@@ -187,47 +198,39 @@ class DiskInjector:
             if fault is None:
                 continue
             if point == "after_append" and fault.action.kills:
-                partition.append_buffered(wall_ms)
+                append(partition, log, wall_ms)
                 kill_process()
-            if not self._goes_on(fault, partition, wall_ms):
+            if not self._goes_on(fault, append, partition, wall_ms):
                 return False
         self._armed.pop(partition.number, None)
         if armed:
             self._to_sync[partition.number] = armed
-        self._step_aside()
-        return partition.append_buffered(wall_ms)
+        self._stop_intercepting()
+        return append(partition, log, wall_ms)
 
-    def _goes_on(self, fault: InstalledFault, partition: GroupPartition, wall_ms: int) -> bool:
-        """Acts on an append; whether it takes place. Raises AppendFailed."""
+    def _goes_on(
+        self, fault: InstalledFault, append: Append[GroupShard], partition: GroupPartition, wall_ms: int
+    ) -> bool:
+        """Act on an append. Return whether it takes place. Raises AppendFailed."""
         action = fault.action
         if action.kind == "delay":
             go_on = partial(self._append_now, partition.number)
             timer = self._server.loop.call_later(fault.draw_delay_s(), go_on)
             self._late_appends[partition.number] = _DelayedOperation(fault, timer, go_on, partition.machine)
             return False
-        # Whatever else was to meet this batch never does.
+        # The later points of this batch are never reached.
         self._armed.pop(partition.number, None)
-        self._step_aside()
+        self._stop_intercepting()
+        assert partition.log is not None
         if action.torn_bytes:
-            self._tear(partition, wall_ms, action.torn_bytes, action.fail_errno)
+            append(partition, TornAppends(partition.log, action.torn_bytes, action.fail_errno), wall_ms)
         if action.kind == "crash":
             if action.kills:
                 kill_process()
             self._server.loop.call_soon(self._crash, partition, partition.tenure)
             return False
-        assert partition.log is not None
         error = OSError(action.fail_errno, f"{os.strerror(action.fail_errno)} (fault {fault.name})")
         raise AppendFailed(partition.log.directory, f"cannot append: {error}") from error
-
-    def _tear(self, partition: GroupPartition, wall_ms: int, torn_bytes: int, error: int) -> None:
-        """Leaves the first bytes of a batch behind. Raises AppendFailed, unless the process is about to end."""
-        log = partition.log
-        assert log is not None
-        partition.log = cast("PartitionLog", TornAppends(log, torn_bytes, error))
-        try:
-            partition.append_buffered(wall_ms)
-        finally:
-            partition.log = log
 
     def _append_now(self, number: int) -> None:
         self._late_appends.pop(number, None)
@@ -236,12 +239,14 @@ class DiskInjector:
             self._runtime.schedule_append(partition)
         if not self._armed.get(number):
             self._armed.pop(number, None)
-        self._step_aside()
+        self._stop_intercepting()
 
     # Syncing
 
-    def _submitting(self, logs: Iterable[PartitionLog], done: Callable[[SyncResult], None]) -> None:
-        """Stands in for `Syncer.submit`."""
+    def _intercept_sync(self, submit: Submit) -> Submit:
+        return partial(self._sync, submit)
+
+    def _sync(self, submit: Submit, logs: Iterable[PartitionLog], done: Callable[[SyncResult], None]) -> None:
         logs = list(logs)
         failed: dict[PartitionLog, StorageError] = {}
         delay_s, late_for = 0.0, None
@@ -258,15 +263,15 @@ class DiskInjector:
                     failed[log] = self._fail(fault, log)
             if (fault := armed.pop("after_sync", None)) is not None and log not in failed:
                 after.append((fault, partition, log))
-        self._step_aside()
+        self._stop_intercepting()
         rest = [log for log in logs if log not in failed]
-        submit = partial(self._submit, rest, partial(self._synced, done, failed, after))
+        submit_rest = partial(submit, rest, partial(self._synced, done, failed, after))
         if late_for is None:
-            submit()
+            submit_rest()
             return
         number = next(self._numbers)
         timer = self._server.loop.call_later(delay_s, self._submit_now, number)
-        self._late_syncs[number] = _DelayedOperation(late_for, timer, submit)
+        self._late_syncs[number] = _DelayedOperation(late_for, timer, submit_rest)
 
     def _submit_now(self, number: int) -> None:
         self._late_syncs.pop(number).go_on()
@@ -301,7 +306,7 @@ class DiskInjector:
     def _await_sync(self, partition: GroupPartition, fault: InstalledFault) -> None:
         if not fault.is_over:
             self._to_sync[partition.number] = {"after_sync": fault}
-            self._stand_between()
+            self._intercept()
 
     # Crashing
 

@@ -1,7 +1,7 @@
 """Injects faults between connections and handlers, and into the handling of group events. `FaultInjectors`
 holds all injectors of a server and is created with the first fault.
 
-`RequestInjector` wraps the routes of an API only while a fault needs its requests or responses. The order on
+`RequestInjector` intercepts the requests of an API only while a fault needs its requests or responses. The order on
 a connection never changes. A held, delayed or swallowed request has a reply that blocks its connection: nothing
 that follows on the connection is processed, as when Kafka mutes a connection, and no response overtakes
 another.
@@ -33,6 +33,7 @@ from coordinator.control.faults.installed_fault import (
 )
 from coordinator.control.operator_actions import ActionLog
 from coordinator.core import clock
+from coordinator.core.interceptors import InterceptorRank
 from coordinator.core.outcome import Now
 from coordinator.core.reply import Reply
 from coordinator.core.response_status import BLOCKED, CLOSE_CONNECTION, DeferredResponse, NoResponse
@@ -43,6 +44,7 @@ from coordinator.network.request_routes import Handler
 from protocol.error_codes import ErrorCode
 
 FaultsByApi = dict[int, list[InstalledFault]]
+Interceptor = Callable[[Handler], Handler]
 
 
 class RequestInjector:
@@ -55,20 +57,20 @@ class RequestInjector:
         self._at_request: FaultsByApi = {}
         self._at_answer: FaultsByApi = {}
         self._at_disk: FaultsByApi = {}
-        self._keys: frozenset[int] = frozenset()
-        """The APIs that come here."""
+        self._interceptors: dict[int, Interceptor] = {}
+        """The interceptors of the APIs with a fault."""
 
     def add(self, fault: InstalledFault) -> None:
         """One more is there from now on, which is tried after the others."""
         self._enter(fault)
-        self._route(self._keys | fault.action.keys)
+        self._intercept_apis(fault.action.keys.union(self._interceptors))
 
     def use(self, faults: Sequence[InstalledFault]) -> None:
         """These are there from now on, in the order in which they were made."""
         self._at_request, self._at_answer, self._at_disk = {}, {}, {}
         for fault in faults:
             self._enter(fault)
-        self._route(frozenset().union(*(fault.action.keys for fault in faults)))
+        self._intercept_apis(frozenset().union(*(fault.action.keys for fault in faults)))
 
     def _enter(self, fault: InstalledFault) -> None:
         at = fault.action.at
@@ -78,20 +80,20 @@ class RequestInjector:
         for key in fault.action.keys:
             faults.setdefault(key, []).append(fault)
 
-    def _route(self, keys: frozenset[int]) -> None:
-        """Has the requests of these APIs come here, and no others."""
-        if keys == self._keys:
-            return
-        self._keys = keys
-        for node_id, plain in self._server.routes_by_broker.items():
-            routes = plain
-            if keys:
-                routes = plain.with_handlers(
-                    {key: partial(self._handle, key, plain.get_handler(key)) for key in sorted(keys)}
-                )
-            for endpoint in self._server.endpoints:
-                if endpoint.node_id == node_id:
-                    endpoint.routes = routes
+    def _intercept_apis(self, keys: frozenset[int]) -> None:
+        """Intercept the requests of these APIs, and of no others."""
+        tables = self._server.routes_by_broker.values()
+        for key in sorted(self._interceptors.keys() - keys):
+            interceptor = self._interceptors.pop(key)
+            for routes in tables:
+                routes.get_interceptors(key).remove(interceptor)
+        for key in sorted(keys - self._interceptors.keys()):
+            interceptor = self._interceptors[key] = partial(self._intercept_handler, key)
+            for routes in tables:
+                routes.get_interceptors(key).add(InterceptorRank.FAULTS, interceptor)
+
+    def _intercept_handler(self, key: int, handler: Handler) -> Handler:
+        return partial(self._handle, key, handler)
 
     # A request
 

@@ -1,8 +1,7 @@
-"""Decorators that record groups of a shard: one group, or every group that comes into being.
+"""Interceptors that record groups of a shard: one group, or every group that comes into being.
 
-`RecordedShard` is the innermost decorator, so it records the time that other decorators give the group. The
-shard gets the same calls as without it. A failure of the recording ends the recording and never reaches the
-caller.
+`RecordedShard` records the calls as the machine gets them, with the time that a clock gives the group. The shard
+gets the same calls as without it. A failure of the recording ends the recording and never reaches the caller.
 
 `NewGroupRecorder` puts a `RecordedShard` behind itself for each new group, before the shard gets the request
 that may create the group. It is created again with each shard of the partition; the recordings outlive it.
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from coordinator.control.recording.group_recording import GroupRecording, restrict_request
-from coordinator.control.recording.group_state import get_groups
 from coordinator.core.message_text import printable
 from coordinator.core.outcome import Context, Now, Outcome
 from coordinator.group.group_interface import GroupTimeSource
@@ -30,6 +28,8 @@ T = TypeVar("T")
 
 
 class RecordedShard(ShardDecorator):
+    """Records the calls of one group."""
+
     __slots__ = ("_recording",)
 
     def __init__(self, inner: GroupShard, recording: GroupRecording) -> None:
@@ -117,12 +117,20 @@ RecordingStarter = Callable[[GroupShard, str, Now], GroupRecording | None]
 
 
 class NewGroupRecorder(ShardDecorator):
+    """Begins a recording of each new group."""
+
     __slots__ = ("_begin",)
 
     def __init__(
         self, inner: GroupShard, begin: RecordingStarter, recordings: Iterable[GroupRecording]
     ) -> None:
-        """In: who begins recordings; those of groups of this partition that go on."""
+        """Create an interceptor.
+
+        Args:
+            inner: The shard.
+            begin: Begins the recording of a new group.
+            recordings: The recordings of groups of this partition that go on.
+        """
         super().__init__(inner)
         self._begin = begin
         for recording in recordings:
@@ -130,15 +138,11 @@ class NewGroupRecorder(ShardDecorator):
         self.try_heartbeat = self._beat
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
-        if isinstance(request, _MAKE_GROUPS) and not self._knows(request.group_id):
+        if isinstance(request, _MAKE_GROUPS) and not self.knows_group(request.group_id):
             recording = self._begin(self.inner, request.group_id, now)
             if recording is not None:
                 self.inner = RecordedShard(self.inner, recording)
         return self.inner.handle(request, context, now)
-
-    def _knows(self, group_id: str) -> bool:
-        groups = get_groups(self)
-        return group_id in groups.by_id or group_id in groups.durable
 
     def _beat(self, request: Any, context: Context, monotonic_ms: int) -> object | None:
         return self.inner.try_heartbeat(request, context, monotonic_ms)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from coordinator.control.group_client import InternalGroupClient
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core import clock
+from coordinator.core.interceptors import InterceptorRank
 from coordinator.core.message_text import printable
 from coordinator.core.outcome import Now
 from coordinator.core.wire_name import wire_name
@@ -32,7 +33,7 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 _MAX_OPERATOR: Final = 300
 
 
-DecoratorFactory = Callable[[GroupShard], GroupShard]
+ShardInterceptor = Callable[[GroupShard], GroupShard]
 
 
 @wire_name("RecordingState")
@@ -52,8 +53,8 @@ class RecordingState(Struct, frozen=True, kw_only=True):
 class _PlacedRecording(NamedTuple):
     recording: "GroupRecording"
     partition: CoordinatorPartition[GroupShard]
-    front: "partial[RecordedShard] | None"
-    """None for a recording that `NewGroupRecorder` has begun, and stands in front for."""
+    interceptor: "partial[RecordedShard] | None"
+    """None for a recording of a `NewGroupRecorder`, which is its interceptor."""
 
 
 class RecordingRegistry:
@@ -62,7 +63,7 @@ class RecordingRegistry:
     def __init__(self, group_client: InternalGroupClient) -> None:
         self._group_client = group_client
         self._placed: dict[str, _PlacedRecording] = {}
-        self._new_groups: list[tuple[CoordinatorPartition[GroupShard], DecoratorFactory]] = []
+        self._new_groups: list[tuple[CoordinatorPartition[GroupShard], ShardInterceptor]] = []
         self.unrecorded_count = 0
         """New groups that were not recorded."""
 
@@ -96,9 +97,9 @@ class RecordingRegistry:
         except ValueError as error:
             detail = f"{name} cannot be recorded: {error}."
             raise Problem(ProblemKind.NOT_POSSIBLE, "not recorded", detail) from error
-        decorator = partial(RecordedShard, recording=recording)
-        partition.add_innermost_decorator(decorator)
-        self._placed[group_id] = _PlacedRecording(recording, partition, decorator)
+        interceptor = partial(RecordedShard, recording=recording)
+        partition.interceptors.add(InterceptorRank.RECORDER, interceptor)
+        self._placed[group_id] = _PlacedRecording(recording, partition, interceptor)
         _LOG.info("The recording of group %s starts%s", name, _format_operator(by))
         return _build_state(recording)
 
@@ -108,12 +109,12 @@ class RecordingRegistry:
         if self._new_groups:
             return
         for partition in self._group_client.partitions:
-            decorator = partial(self._decorate_new_shard, partition, most_bytes)
-            partition.add_innermost_decorator(decorator)
-            self._new_groups.append((partition, decorator))
+            interceptor = partial(self._intercept_shard, partition, most_bytes)
+            partition.interceptors.add(InterceptorRank.RECORDER, interceptor)
+            self._new_groups.append((partition, interceptor))
         _LOG.info("Every new group is recorded%s", _format_operator(by))
 
-    def _decorate_new_shard(
+    def _intercept_shard(
         self, partition: CoordinatorPartition[GroupShard], most_bytes: int, shard: GroupShard
     ) -> GroupShard:
         from coordinator.control.recording.recorded_shard import NewGroupRecorder
@@ -121,7 +122,7 @@ class RecordingRegistry:
         going_on = [
             placed.recording
             for placed in self._placed.values()
-            if placed.front is None and placed.partition is partition
+            if placed.interceptor is None and placed.partition is partition
         ]
         return NewGroupRecorder(shard, partial(self._start_new, partition, most_bytes), going_on)
 
@@ -154,7 +155,7 @@ class RecordingRegistry:
 
     def list_recordings(self) -> list[RecordingState]:
         """Every recording, in the order in which they were begun."""
-        self._remove_ended_decorators()
+        self._remove_ended_interceptors()
         return [_build_state(placed.recording) for placed in self._placed.values()]
 
     def pieces(self, group_id: str) -> Iterator[bytes]:
@@ -165,7 +166,7 @@ class RecordingRegistry:
         """End and discard the recording of a group. Raises Problem (no-such-recording)."""
         placed = self._find(group_id)
         del self._placed[group_id]
-        self._remove_decorator(placed)
+        self._remove_interceptor(placed)
         _LOG.info("The recording of group %s is deleted%s", printable(group_id), _format_operator(by))
 
     def delete_all(self, by: str | None = None) -> None:
@@ -175,16 +176,16 @@ class RecordingRegistry:
 
     def close(self) -> None:
         """Records nothing any more."""
-        for partition, decorator in self._new_groups:
-            partition.remove_decorator(decorator)
+        for partition, interceptor in self._new_groups:
+            partition.interceptors.remove(interceptor)
         self._new_groups.clear()
         dropped, self._placed = self._placed, {}
         for placed in dropped.values():
-            self._remove_decorator(placed)
+            self._remove_interceptor(placed)
         self.unrecorded_count = 0
 
     def _find(self, group_id: str) -> _PlacedRecording:
-        self._remove_ended_decorators()
+        self._remove_ended_interceptors()
         placed = self._placed.get(group_id)
         if placed is None:
             name = printable(group_id)
@@ -192,20 +193,21 @@ class RecordingRegistry:
             raise Problem(ProblemKind.NO_SUCH_RECORDING, f"No recording of {name}", detail)
         return placed
 
-    def _remove_ended_decorators(self) -> None:
-        """What has ended by itself does not stand in front any more."""
+    def _remove_ended_interceptors(self) -> None:
+        """Remove the interceptors of recordings that have ended by themselves."""
         for placed in self._placed.values():
-            if placed.recording.end_reason and placed.front is not None:
-                self._remove_decorator(placed)
+            if placed.recording.end_reason and placed.interceptor is not None:
+                self._remove_interceptor(placed)
 
-    def _remove_decorator(self, placed: _PlacedRecording) -> None:
-        if placed.front is None:
-            for partition, decorator in self._new_groups:
+    def _remove_interceptor(self, placed: _PlacedRecording) -> None:
+        interceptors = placed.partition.interceptors
+        if placed.interceptor is None:
+            for partition, interceptor in self._new_groups:
                 if partition is placed.partition:  # other groups of the partition are still recorded
-                    partition.remove_decorator(decorator)
-                    partition.add_innermost_decorator(decorator)
-        elif placed.front in placed.partition.decorators:
-            placed.partition.remove_decorator(placed.front)
+                    interceptors.remove(interceptor)
+                    interceptors.add(InterceptorRank.RECORDER, interceptor)
+        elif placed.interceptor in interceptors:
+            interceptors.remove(placed.interceptor)
 
 
 def _build_state(recording: "GroupRecording") -> RecordingState:

@@ -8,11 +8,10 @@ ledger therefore omits the last sign of life of a member and its disconnection, 
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from coordinator.broker.group_event_log import UNLOGGED_EVENTS
-from coordinator.control.diagnosis.commit_observer import WatchedShard
+from coordinator.control.diagnosis.commit_observer import CommitObserver
 from coordinator.control.diagnosis.oracle import LongCheck, OracleConfig
 from coordinator.control.diagnosis.oracle_service import OracleSet
 from coordinator.control.diagnosis.violation import OracleFinding, OracleName
@@ -24,6 +23,7 @@ from coordinator.control.replay.recording_player import PlayedInput, RecordingPl
 from coordinator.control.replay.what_if import AddedInput
 from coordinator.core.outcome import Now, Outcome
 from coordinator.core.time_budget import UnlimitedBudget, run_in_one_step
+from coordinator.group.group_shard import GroupShard
 from coordinator.group.group_view import GroupView
 from coordinator.group.topics_image import TopicsImage
 
@@ -100,8 +100,9 @@ class ReplayFinding:
 def find_violations(recorded: RecordingFile, oracle: OracleName, config: OracleConfig) -> list[ReplayFinding]:
     """What an oracle has to say of a recording, in order. Raises BadRecording."""
     context = _ReplayOracleContext(config)
+    observer = CommitObserver(lambda commit: context.oracles.on_commit(commit))
     player = context.player = RecordingPlayer(
-        recorded, partial(WatchedShard, lambda commit: context.oracles.on_commit(commit))
+        recorded, lambda *arguments: observer.intercept(GroupShard(*arguments))
     )
     found: list[ReplayFinding] = []
     for line in recorded.lines:

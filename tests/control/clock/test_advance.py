@@ -14,7 +14,6 @@ from coordinator.control.clock.clock_models import ClockAdvanceResult
 from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.group.group_event_types import GroupEvent, MemberExpired, MembersEvicted
-from coordinator.group.group_shard import GroupShard
 from coordinator.group.group_view import GroupView
 from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
@@ -23,6 +22,7 @@ from tests.broker.harness import Client, heartbeat_request, join_alone
 from tests.control.checkpoints import CheckpointRequests
 from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
 from tests.control.faults.lab import Lab
+from tests.control.interception import list_interceptors
 
 SESSION_MS = 45_000
 HOUR_MS = 3_600_000
@@ -287,7 +287,7 @@ async def test_no_member_that_lives_is_evicted_by_500_random_advances(
     for member in crowd.alive:
         assert ErrorCode.UNKNOWN_MEMBER_ID not in member.told, member.client_id
     await control.clocks.remove(GROUP)
-    assert type(server.runtime.find_partition(GROUP).machine) is GroupShard
+    assert list_interceptors(server.runtime.find_partition(GROUP)) == []
 
 
 @pytest.mark.parametrize("count", [10, 40])

@@ -38,11 +38,11 @@ class Lab:
         """Return whether requests take their normal path, without faults."""
         server = self.server
         return (
-            all(endpoint.routes is server.routes for endpoint in server.endpoints)
+            not any(routes.is_intercepted for routes in server.routes_by_broker.values())
             and not self.faults.held_count
             and not self.faults.waiter_count
-            and not server.runtime.is_append_intercepted
-            and server.flusher.submit.__name__ == "submit"
+            and not server.runtime.append_interceptors
+            and not server.flusher.sync_interceptors
             and not any(connection.unanswered_requests for connection in server.connections.open)
         )
 

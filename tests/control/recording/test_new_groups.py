@@ -18,6 +18,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from tests.broker.harness import Client, heartbeat_request, join_alone
+from tests.control.interception import list_interceptors
 from tests.control.recording.test_recordings import Serving, plays, requests_of, serving
 
 __all__ = ["serving"]
@@ -38,8 +39,8 @@ def recorded_groups(control: ControlPlane) -> dict[str, str]:
 
 
 def machines(server: Server) -> list[bool]:
-    """Return for each partition whether a decorator is in front of its machine."""
-    return [partition.machine is not partition.undecorated_machine for partition in server.runtime.partitions]
+    """Return for each partition whether the calls of its machine are intercepted."""
+    return [bool(list_interceptors(partition)) for partition in server.runtime.partitions]
 
 
 async def test_groups_of_every_kind_are_recorded_from_their_first_request_on(serving: Serving) -> None:

@@ -12,7 +12,6 @@ from coordinator.control.recording.recording_registry import DEFAULT_BYTES, MAX_
 from coordinator.control.replay.recording_file import RecordingFile, read_recording
 from coordinator.control.replay.replay_comparison import compare_recording, format_comparison
 from coordinator.group.group_requests import EndTransaction, Request
-from coordinator.group.group_shard import ShardDecorator
 from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -27,6 +26,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from tests.broker.harness import Client, heartbeat_request, join_alone
+from tests.control.interception import list_interceptors
 from tests.control.serving import controlled
 
 Serving = tuple[Server, ControlPlane]
@@ -202,16 +202,15 @@ async def test_a_group_that_is_loaded_again(serving: Serving) -> None:
     assert kinds[-1] in ("request", "beat")
 
 
-async def test_the_decorator_exists_only_during_recordings(serving: Serving) -> None:
+async def test_the_interceptor_exists_only_during_recordings(serving: Serving) -> None:
     server, control = serving
     partition = server.runtime.find_partition("g")
     control.recordings.start_recording("g")
-    assert isinstance(partition.machine, ShardDecorator)
+    assert list_interceptors(partition) == ["RecordedShard"]
     assert control.recordings.start_recording("g", 10_000).most_bytes == DEFAULT_BYTES
-    assert len(partition.decorators) == 1
+    assert list_interceptors(partition) == ["RecordedShard"]
     control.recordings.delete_recording("g")
-    assert partition.machine is partition.undecorated_machine
-    assert partition.decorators == []
+    assert list_interceptors(partition) == []
     assert control.recordings.list_recordings() == []
     with pytest.raises(Problem) as raised:
         control.recordings.pieces("g")
@@ -228,7 +227,7 @@ async def test_it_ends_by_itself_when_it_is_full_and_is_played_up_to_there(servi
     (state,) = control.recordings.list_recordings()
     assert state.ended is not None
     assert state.bytes <= 20_000
-    assert server.runtime.find_partition("g").decorators == []
+    assert list_interceptors(server.runtime.find_partition("g")) == []
     found = plays(control)
     assert 10 < found.inputs < 100
     assert found.end == state.ended
@@ -239,7 +238,7 @@ async def test_a_group_that_does_not_fit_is_not_recorded(serving: Serving) -> No
     with pytest.raises(Problem) as raised:
         control.recordings.start_recording("g", 1024)
     assert raised.value.kind is ProblemKind.NOT_POSSIBLE
-    assert server.runtime.find_partition("g").decorators == []
+    assert list_interceptors(server.runtime.find_partition("g")) == []
 
 
 async def test_there_are_not_too_many(serving: Serving) -> None:

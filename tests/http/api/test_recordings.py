@@ -6,6 +6,7 @@ from coordinator.control.recording.recording_registry import DEFAULT_BYTES
 from coordinator.control.replay.recording_file import read_recording
 from coordinator.control.replay.replay_comparison import compare_recording
 from tests.broker.harness import Client, join_alone
+from tests.control.interception import list_interceptors
 from tests.http.api.api_port import serving_api
 
 NAME = "billing %2F #1"
@@ -32,7 +33,7 @@ async def test_a_group_is_recorded_listed_downloaded_and_forgotten() -> None:
         assert (await api.call("DELETE", PATH)).status == 204
         for method in ("GET", "DELETE"):
             assert (await api.call(method, PATH)).problem == "no-such-recording"
-        assert api.server.runtime.find_partition(NAME).decorators == []
+        assert list_interceptors(api.server.runtime.find_partition(NAME)) == []
 
 
 @pytest.mark.parametrize("body", [{"bytes": 1}, {"bytes": 2**40}, {"bytes": "many"}, {"what": 1}, 7])
