@@ -1,4 +1,4 @@
-"""Observes the events of groups: counts them, writes their log lines, and passes them to listeners.
+"""The bus of group events: counts them, writes their log lines, and passes them to subscribers by rank.
 
 Each event has one line. At INFO a rebalance has a line for the member event that caused it, if any, lines about
 awaited members when it takes ten seconds or more, and a summary. Its steps follow at DEBUG, in Kafka's words so
@@ -7,8 +7,10 @@ Source: the log statements of Kafka's `GroupMetadataManager` and `GroupCoordinat
 """
 
 import logging
+from bisect import insort
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from enum import Enum
+from enum import Enum, IntEnum
+from operator import itemgetter
 from typing import Any, Final
 
 from msgspec.structs import asdict
@@ -88,22 +90,92 @@ EventListener = Callable[[int, GroupEvent, int, Now], None]
 """Takes the number of an offsets partition, an event of one of its groups, the event's number and group time."""
 
 
-class GroupEventObserver:
-    """Observes the events of groups for a server."""
+_BY_RANK: Final = itemgetter(0)
+
+
+class EventRank(IntEnum):
+    """The order in which subscribers get an event."""
+
+    BUFFER = 1
+    """Keeps events until their subscribers exist."""
+    REMOVALS = 2
+    """Remembers removed groups, for all that follow."""
+    CLOCK = 3
+    LEDGER = 4
+    """Closes the rebalances of removed groups, before the metrics forget the group."""
+    STREAM = 5
+    WAITS = 6
+    ORACLES = 7
+    METRICS = 8
+    COMMANDS = 9
+    """Commands in progress, which report the events that they cause."""
+    STAND_INS = 10
+    FAULTS = 11
+    """Act on events, after all others know of them."""
+
+
+class GroupEventBus:
+    """Passes the events of a server's groups to subscribers, in the order of their ranks.
+
+    The failure of one subscriber does not affect the others. Commits are too frequent for most subscribers, and are
+    passed to `subscribe_to_commits` only.
+    """
 
     def __init__(self, metrics: BrokerMetrics, line_limit: LogLineLimit) -> None:
-        self.listeners: list[EventListener] = []
-        """Listeners for all events except commits. The failure of one does not affect the others."""
-        self.group_now: GroupTimeSource | None = None
-        """Returns the time of a group, if it differs from the engine's; None if it never does."""
         self.first_number = 0
         """The number of the first event of the current turn."""
+        self._ranked: list[tuple[int, EventListener]] = []
+        self.subscribers: tuple[EventListener, ...] = ()
+        """The subscribers in their order. Each change replaces the tuple, also during an event."""
+        self._commit_subscribers: tuple[EventListener, ...] = ()
+        self._group_time: GroupTimeSource | None = None
         self._metrics = metrics
         self._line_limit = line_limit
+
+    def subscribe(self, rank: int, on_event: EventListener) -> None:
+        """Pass each event except commits to `on_event`. Within a rank, earlier subscribers come first.
+
+        Args:
+            rank: Place among the subscribers, usually an `EventRank`.
+            on_event: Takes the event. It must not be subscribed yet.
+        """
+        assert on_event not in self.subscribers, on_event
+        insort(self._ranked, (rank, on_event), key=_BY_RANK)
+        self._list_subscribers()
+
+    def unsubscribe(self, on_event: EventListener) -> None:
+        """Remove a subscriber. Raises ValueError if it is not subscribed."""
+        del self._ranked[self.subscribers.index(on_event)]
+        self._list_subscribers()
+
+    def _list_subscribers(self) -> None:
+        self.subscribers = tuple(on_event for _, on_event in self._ranked)
+
+    def subscribe_to_commits(self, on_event: EventListener) -> None:
+        """Pass the events of commits to `on_event`, too."""
+        self._commit_subscribers += (on_event,)
+
+    def unsubscribe_from_commits(self, on_event: EventListener) -> None:
+        """Stop to pass the events of commits to `on_event`."""
+        self._commit_subscribers = tuple(one for one in self._commit_subscribers if one != on_event)
+
+    @property
+    def has_group_time(self) -> bool:
+        """Whether a group has a clock of its own."""
+        return self._group_time is not None
+
+    def use_group_time(self, group_time: GroupTimeSource | None) -> None:
+        """Pass events with the time of their group.
+
+        Args:
+            group_time: Returns the time of a group; None if no group has a clock of its own.
+        """
+        self._group_time = group_time
 
     def observe(
         self, partition: CoordinatorPartition[Any], events: Sequence[GroupEvent], first: int, now: Now
     ) -> None:
+        """Publish the events of a partition. This is an `Observer` of the engine."""
         if partition.name.topic != CONSUMER_OFFSETS:
             return
         self.first_number = first
@@ -111,12 +183,26 @@ class GroupEventObserver:
             self._metrics.count_event(event)
             if type(event) not in UNLOGGED_EVENTS:
                 log_event(partition.name, event, self._line_limit)
-                self.notify_listeners(partition.number, event, number, now)
+                self._pass_event(self.subscribers, partition.number, event, number, now)
+            elif self._commit_subscribers:
+                self._pass_event(self._commit_subscribers, partition.number, event, number, now)
 
-    def notify_listeners(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
-        """Pass an event to the listeners. `now` is the engine's time."""
-        group_now = now if self.group_now is None else self.group_now(event.group_id, now)
-        for listener in tuple(self.listeners):
+    def publish(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
+        """Pass an event to the subscribers.
+
+        Args:
+            partition: Number of the offsets partition.
+            event: The event.
+            number: Number of the event.
+            now: Time of the engine.
+        """
+        self._pass_event(self.subscribers, partition, event, number, now)
+
+    def _pass_event(
+        self, subscribers: tuple[EventListener, ...], partition: int, event: GroupEvent, number: int, now: Now
+    ) -> None:
+        group_now = now if self._group_time is None else self._group_time(event.group_id, now)
+        for listener in subscribers:
             try:
                 listener(partition, event, number, group_now)
             except Exception as problem:  # noqa: BLE001 - a failing listener must not affect the group

@@ -23,7 +23,7 @@ from coordinator.broker.broker_metrics import BrokerMetrics
 from coordinator.broker.broker_set import BrokerSet
 from coordinator.broker.checkpoint_writer import CheckpointWriter
 from coordinator.broker.data_directory_errors import is_nearly_full, why_too_small, why_unusable
-from coordinator.broker.group_event_log import GroupEventObserver, log_expiry
+from coordinator.broker.group_event_log import GroupEventBus, log_expiry
 from coordinator.broker.group_executor import create_group_workers
 from coordinator.broker.internal_topics import IMAGE_CHANGES, OffsetsTopic, TopicImages, send_group_configs
 from coordinator.broker.lazy_transaction_coordinator import LazyTransactionCoordinator
@@ -91,7 +91,7 @@ class Server:
         self.loop = asyncio.get_running_loop()
         self.metrics = BrokerMetrics()
         self.line_limit = LogLineLimit()
-        self.group_events = GroupEventObserver(self.metrics, self.line_limit)
+        self.group_events = GroupEventBus(self.metrics, self.line_limit)
         self.arrival = clock.Arrival() if cluster is None else clock.WatchedArrival(cluster.check_session)
         self.disk_failures = OngoingFailures("LogManager")
         """Ongoing disk failures of group logs and of the files next to them."""

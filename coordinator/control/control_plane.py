@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.admin.cluster_operations import ClusterOperations
 from coordinator.control.admin.coordinator_failover import CoordinatorFailover
@@ -62,7 +63,7 @@ class ControlPlane:
         """Whether what harms the process was let in in so many words."""
         self.actions = ActionLog()
         self.group_removals = removals = group_removals or GroupRemovals()
-        server.group_events.listeners.append(removals.on_event)
+        server.group_events.subscribe(EventRank.REMOVALS, removals.on_event)
         self.namespaces = namespaces or NamespaceRegistry(
             server, self.actions, self._create_namespace_control
         )
@@ -87,7 +88,8 @@ class ControlPlane:
         )
         self.ledger = create_ledger(server, self.actions, self.member_connections, group_now)
         self.stream = EventStream()
-        server.group_events.listeners += [self.ledger.on_event, self.stream.on_event]
+        server.group_events.subscribe(EventRank.LEDGER, self.ledger.on_event)
+        server.group_events.subscribe(EventRank.STREAM, self.stream.on_event)
         server.runtime.unload_listeners.append(lambda part: self.ledger.on_partition_unloaded(part.number))
         self.waits = GroupWaits(
             server, self.group_client, self.member_connections, self.actions, group_now, removals, self.ledger
@@ -141,8 +143,7 @@ class ControlPlane:
 
     def _create_metrics(self, server: Server) -> None:
         counts = GroupCountTable()
-        # After the ledger, which closes what a deleted group had open.
-        server.group_events.listeners.append(counts.on_event)
+        server.group_events.subscribe(EventRank.METRICS, counts.on_event)
         self.ledger.listeners.append(counts.on_rebalance_closed)
         self.oracles.listeners.append(counts.on_violation)
         self.metrics = ControlMetricsSource(

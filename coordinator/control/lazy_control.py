@@ -9,6 +9,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.core.outcome import Now
 from coordinator.group.group_event_types import GroupEvent, GroupLoaded
@@ -33,7 +34,7 @@ class LazyControlPlane:
         self._creation: asyncio.Task[None] | None = None
         self.created = asyncio.Event()
         """Set when it is there."""
-        server.group_events.listeners.append(self._on_event)
+        server.group_events.subscribe(EventRank.BUFFER, self._on_event)
         config = server.settings.config
         self._commits = _create_commit_feed(server) if config.oracle_commits else None
         if config.ledger_file:
@@ -45,10 +46,10 @@ class LazyControlPlane:
         if self._control is None:
             from coordinator.control.control_plane import ControlPlane
 
-            self._server.group_events.listeners.remove(self._on_event)
+            self._server.group_events.unsubscribe(self._on_event)
             self._control = ControlPlane(self._server, commits=self._commits)
             for pending in self._pending_events:
-                self._server.group_events.notify_listeners(*pending)
+                self._server.group_events.publish(*pending)
             self._pending_events.clear()
             if self._commits is not None:
                 self._commits.subscribe(self._control.oracles.on_commit)

@@ -223,7 +223,7 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         """Append this iteration's records with their timestamp. Return whether this rolled a segment.
 
         Args:
-            log: The log of the partition, or what stands in for it.
+            log: The log of the partition, or a target in its place.
             wall_ms: Unix time in milliseconds.
 
         Raises:

@@ -340,10 +340,12 @@ class Runtime(Generic[M]):
             return
         if partition.is_replicated and partition.pending_records:
             return  # a submission now would release answers that wait for the later append
-        if is_rolled or self._is_flushed_always:
+        if self._is_flushed_always:
             self._durability.request_sync(log, self._on_synced)
-        if not self._is_flushed_always:
-            self._on_readable_advanced(partition)
+            return
+        if is_rolled:
+            self._durability.request_sync(log, self._on_synced)
+        self._on_readable_advanced(partition)
 
     def sync_dirty(self, partitions: Iterable[CoordinatorPartition[M]]) -> None:
         """Request a sync of these partitions' logs, as far as they have unsynced records."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.cluster.in_process_ownership import ClusterOperationError
 from coordinator.group.group_event_types import RebalanceStarted
 from protocol.error_codes import ErrorCode
@@ -47,10 +48,11 @@ async def with_group(data_dir: Path) -> AsyncIterator[tuple[Cluster, TopicPartit
         partition = cluster.partition("billing")
         member, generation = await join_alone(cluster.clients[cluster.owner(partition)], "billing")
         rebalances: list[object] = []
-        cluster.server.group_events.listeners.append(
+        cluster.server.group_events.subscribe(
+            EventRank.COMMANDS,
             lambda _, event, __, ___: (
                 rebalances.append(event) if isinstance(event, RebalanceStarted) else None
-            )
+            ),
         )
         yield cluster, partition, member, generation
         assert rebalances == []

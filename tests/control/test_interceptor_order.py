@@ -4,8 +4,8 @@ A run makes the same calls, and differs only in the order of the interceptors. L
 
 - The order of registration has no effect; only the ranks count.
 - In every order of the ranks the answers, records, deadlines, events and reported commits are equal.
-- The recorder records what it passes on: group time behind the clock, process time before it, and a refused call
-  only before the fault that refuses it.
+- The recorder records the calls that it passes on: in group time behind the clock, in process time before it, and a
+  refused call only before the fault that refuses it.
 - A recording behind the clock is replayed with the same outcomes.
 """
 

@@ -57,10 +57,10 @@ async def test_it_is_made_by_itself_once_something_happens(server: Server) -> No
 async def test_no_event_is_delivered_twice(server: Server) -> None:
     late = LazyControlPlane(server)
     assert late.get_or_create() is late.get_or_create()
-    listeners = len(server.group_events.listeners)
+    subscribers = len(server.group_events.subscribers)
     async with Client(server) as client:
         await join_alone(client, "billing")
-    assert len(server.group_events.listeners) == listeners
+    assert len(server.group_events.subscribers) == subscribers
     assert len(late.get_or_create().ledger.list_entries(None)) == 1
     late.close()
 

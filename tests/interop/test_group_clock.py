@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.control_plane import ControlPlane
 from coordinator.control.faults.fault_rule import ActionSpec, FaultRule, RequestMatch
@@ -36,7 +37,7 @@ class Clocked:
         self.lost: list[str] = []
         """The client ids of members that expired or were evicted."""
         self._loop = loop
-        server.group_events.listeners.append(self._take)
+        server.group_events.subscribe(EventRank.COMMANDS, self._take)
 
     def _take(self, _: int, event: GroupEvent, __: int, ___: object) -> None:
         if isinstance(event, MemberExpired):

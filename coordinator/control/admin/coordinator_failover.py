@@ -16,6 +16,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.group_client import InternalGroupClient, describe_remote_coordinator
 from coordinator.control.group_removals import GroupRemovals
@@ -143,8 +144,7 @@ class CoordinatorFailover:
         if before is None:
             raise self._removals.no_such_group(group_id)
         rebalances = _RebalanceCounter(group_id)
-        listeners: list[Callable[[int, GroupEvent, int, Now], None]] = self._server.group_events.listeners
-        listeners.append(rebalances.on_event)
+        self._server.group_events.subscribe(EventRank.COMMANDS, rebalances.on_event)
         try:
             answer = await self._failover_and_wait(
                 partition, not_coordinator_ms, loading_ms, group_id, by, to
@@ -153,7 +153,7 @@ class CoordinatorFailover:
                 return answer
             after = await self._await_settled(before, rebalances, settle_ms)
         finally:
-            listeners.remove(rebalances.on_event)
+            self._server.group_events.unsubscribe(rebalances.on_event)
         return structs.replace(answer, group=after)
 
     async def failover_partition(

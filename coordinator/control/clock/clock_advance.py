@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import to_builtins
 
-from coordinator.broker.group_event_log import GroupEventObserver
+from coordinator.broker.group_event_log import EventRank, GroupEventBus
 from coordinator.broker.server import Server
 from coordinator.control.clock.clock_models import ClockAdvanceResult, FiredDeadline, format_duration
 from coordinator.control.clock.clock_registry import ClockRegistry
@@ -83,7 +83,7 @@ class ClockAdvance:
         self,
         clocks: ClockRegistry,
         group_client: InternalGroupClient,
-        events: GroupEventObserver,
+        events: GroupEventBus,
         group_id: str | None,
         time: GroupTime,
         silent_members: SilentMembers,
@@ -148,11 +148,11 @@ class ClockAdvance:
 
         The clock is frozen until this ends, so no session ends at a checkpoint before it is extended.
         """
-        self._events.listeners.append(self._deadlines.on_event)
+        self._events.subscribe(EventRank.COMMANDS, self._deadlines.on_event)
         try:
             yield
         finally:
-            self._events.listeners.remove(self._deadlines.on_event)
+            self._events.unsubscribe(self._deadlines.on_event)
             for group_id in self._clocks.list_governed(self._group_id):
                 view = self._clocks.find_group(group_id)
                 if view is not None and self._clocks.governs(self._group_id, group_id):

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.clock.clock_models import ClockState, NextDeadline, format_duration
 from coordinator.control.clock.clocked_shard import ClockedShard
@@ -292,7 +293,7 @@ class ClockRegistry:
                 yield partition.machine
 
     def _add_interceptors(self) -> None:
-        self._events.group_now = self.times.group_now
+        self._events.use_group_time(self.times.group_now)
         for partition in self._list_clocked_partitions():
             if partition.number not in self._interceptors:
                 interceptor = self._interceptors[partition.number] = partial(ClockedShard, times=self.times)
@@ -303,7 +304,7 @@ class ClockRegistry:
         for number in self._interceptors.keys() - needed:
             self.runtime.partitions[number].interceptors.remove(self._interceptors.pop(number))
         if not self.times:
-            self._events.group_now = None
+            self._events.use_group_time(None)
 
     def _list_clocked_partitions(self) -> list[CoordinatorPartition[GroupShard]]:
         """The partitions of groups that have another clock than the process's."""
@@ -369,7 +370,7 @@ class FutureOffsetWarnings:
         self._runtime = server.runtime
         self._times = times
         self._warnings = 0
-        server.group_events.listeners.append(self._on_event)
+        server.group_events.subscribe(EventRank.CLOCK, self._on_event)
 
     def _on_event(self, partition: int, event: GroupEvent, _: int, now: Now) -> None:
         shard = self._runtime.partitions[partition].machine

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from coordinator.broker.group_event_log import GroupEventObserver
+from coordinator.broker.group_event_log import EventRank, GroupEventBus
 from coordinator.core.message_text import printable
 from coordinator.core.outcome import Now
 from coordinator.core.wire_name import get_wire_name
@@ -34,14 +34,14 @@ class EventCapture:
 
 
 @contextmanager
-def capture_events(source: GroupEventObserver, group_id: str | None) -> Iterator[EventCapture]:
+def capture_events(bus: GroupEventBus, group_id: str | None) -> Iterator[EventCapture]:
     """Capture the events of a group, or of all groups, until the block ends."""
     capture = EventCapture(group_id)
-    source.listeners.append(capture.on_event)
+    bus.subscribe(EventRank.COMMANDS, capture.on_event)
     try:
         yield capture
     finally:
-        source.listeners.remove(capture.on_event)
+        bus.unsubscribe(capture.on_event)
 
 
 _GENERATION_EVENTS: Final = (GroupEmptied, GroupStabilized, RebalanceCompleted)

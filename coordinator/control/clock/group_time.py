@@ -2,7 +2,7 @@
 
 A clock is the time of the process plus an offset, or an instant while it is frozen; it never runs backwards.
 A group uses its own clock, else the default clock, else the time of the process. The table also records the
-last sign of life of each member in process time, which a frozen clock cannot tell. It outlives the decorators
+last sign of life of each member in process time, which a frozen clock cannot tell. It outlives the interceptors
 of shards.
 """
 
@@ -71,7 +71,7 @@ HEARD_SLACK: Final = 16
 
 
 class GroupTimeTable:
-    """The clocks of groups. The table outlives the decorators of shards."""
+    """The clocks of groups. The table outlives the interceptors of shards."""
 
     def __init__(self) -> None:
         self.by_group: dict[str, GroupTime] = {}

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.diagnosis.group_conditions import Condition
 from coordinator.control.diagnosis.group_diagnosis import (
@@ -247,7 +248,7 @@ class GroupWaits:
         self._queues: dict[str, GroupWaitQueue] = {}
         self._waiter_count = 0
         self._reader_count = 0
-        server.group_events.listeners.append(self._on_event)
+        server.group_events.subscribe(EventRank.WAITS, self._on_event)
         server.runtime.lifecycle.load_listeners.append(self._on_partition_loaded)
         server.topic_listeners.append(self._on_topics_changed)
         server.group_clock.on_moved.append(self._schedule_all)
@@ -353,9 +354,9 @@ class GroupWaits:
         """Observe commits only while a wait reads committed offsets."""
         before, self._reader_count = self._reader_count, self._reader_count + more
         if self._reader_count and not before:
-            self._server.engine.observers.append(self._on_engine_events)
+            self._server.group_events.subscribe_to_commits(self._on_commit)
         elif before and not self._reader_count:
-            self._server.engine.observers.remove(self._on_engine_events)
+            self._server.group_events.unsubscribe_from_commits(self._on_commit)
 
     def close(self) -> None:
         """Complete every wait with the current state."""
@@ -370,15 +371,13 @@ class GroupWaits:
         queue = self._queues.get(event.group_id)
         if queue is not None:
             queue.schedule_evaluation()
-
-    def _on_engine_events(
-        self, partition: CoordinatorPartition[Any], events: Sequence[Any], first: int, now: Now
-    ) -> None:
-        """Observe all events of the runtime, including commits."""
-        for event in events:
-            queue = self._queues.get(getattr(event, "group_id", ""))
-            if queue is not None and queue.reader_count:
+            if queue.reader_count:
                 queue.on_offsets_changed()
+
+    def _on_commit(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
+        queue = self._queues.get(event.group_id)
+        if queue is not None and queue.reader_count:
+            queue.on_offsets_changed()
 
     def _on_rebalance_closed(self, entry: LedgerEntry) -> None:
         queue = self._queues.get(entry.group_id)

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Final
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.diagnosis.assignment_oracles import (
     AssignmentToUnknownMember,
@@ -69,7 +70,7 @@ class OracleService:
         self.context = context = ServerOracleContext(server, self.violations, group_now)
         self._oracles = context.oracles = OracleSet(context)
         server.topic_listeners.append(self._oracles.topic_ages.on_topics_changed)
-        server.group_events.listeners.append(self._on_event)
+        server.group_events.subscribe(EventRank.ORACLES, self._on_event)
         server.group_clock.on_moved.append(context.reschedule_checks)
         actions.listeners.append(self._on_action)
         if context.config.oracle_commits and commits is None:
@@ -82,8 +83,8 @@ class OracleService:
 
     def close(self) -> None:
         """Stop the oracles; a second call has no effect."""
-        if self._on_event in self._server.group_events.listeners:
-            self._server.group_events.listeners.remove(self._on_event)
+        if self._on_event in self._server.group_events.subscribers:
+            self._server.group_events.unsubscribe(self._on_event)
         self.context.close()
 
     def on_commit(self, commit: StoredCommit) -> None:

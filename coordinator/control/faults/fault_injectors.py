@@ -14,6 +14,7 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.faults.disk_injector import DiskInjector
 from coordinator.control.faults.error_answers import (
@@ -343,12 +344,12 @@ class FaultInjectors:
             self._listen()
 
     def _listen(self) -> None:
-        listeners = self._server.group_events.listeners
-        is_listening = self._happened in listeners
-        if self._on_events and not is_listening:
-            listeners.append(self._happened)
-        elif is_listening and not self._on_events:
-            listeners.remove(self._happened)
+        bus = self._server.group_events
+        is_subscribed = self._happened in bus.subscribers
+        if self._on_events and not is_subscribed:
+            bus.subscribe(EventRank.FAULTS, self._happened)
+        elif is_subscribed and not self._on_events:
+            bus.unsubscribe(self._happened)
 
     def _happened(self, _: int, event: GroupEvent, number: int, now: Now) -> None:
         """Note an event of a group. The action follows at the end of the current call of the machine."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import uuid4
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.admin.group_operations import GroupOperations
 from coordinator.control.group_client import InternalGroupClient
@@ -94,7 +95,7 @@ class StandInRegistry:
         )
         stand_in = self._build_stand_in(settings)
         if not self._by_group:
-            self._server.group_events.listeners.append(self._on_event)
+            self._server.group_events.subscribe(EventRank.STAND_INS, self._on_event)
         self._by_group.setdefault(group_id, {})[client_id] = stand_in
         stand_in.start()
         self._actions.record_action("stand-in", f"{client_id} joins", group_id, by)
@@ -172,7 +173,7 @@ class StandInRegistry:
         if not of_group:
             del self._by_group[group_id]
         if not self._by_group:
-            self._server.group_events.listeners.remove(self._on_event)
+            self._server.group_events.unsubscribe(self._on_event)
 
     def _on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
         self._wake_group(event.group_id)

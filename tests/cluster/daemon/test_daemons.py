@@ -13,8 +13,12 @@ from coordinator.cluster.key_value_store import Delete, Put, StoreTransaction, T
 from coordinator.cluster.member.cluster_member import OwnershipCause
 from coordinator.cluster.partition_appends import PartitionId
 from coordinator.core import clock
+from coordinator.core.interceptors import InterceptorRank
 from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.group.group_shard import GroupShard
 from coordinator.runtime.partition_lifecycle import PartitionState
+from coordinator.runtime.producer_batch import AppendTarget
+from coordinator.runtime.runtime import Append
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
@@ -124,16 +128,19 @@ async def test_what_is_appended_late_is_acknowledged_later() -> None:
         runtime = owner.server.runtime
         is_asked = asyncio.Event()
 
-        def late(_: GroupPartition, __: int) -> bool:
+        def late(_: GroupPartition, __: AppendTarget, ___: int) -> bool:
             is_asked.set()
             return False
 
-        runtime.intercept_appends(late)
+        def intercept(_: Append[GroupShard]) -> Append[GroupShard]:
+            return late
+
+        runtime.append_interceptors.add(InterceptorRank.FAULTS, intercept)
         committing = asyncio.create_task(owner.commit(6))
         await is_asked.wait()
         _, pending = await asyncio.wait([committing], timeout=0.2)
         assert pending, "it was acknowledged before anybody had it"
-        runtime.intercept_appends(None)
+        runtime.append_interceptors.remove(intercept)
         runtime.schedule_append(runtime.find_partition("g"))
         assert await committing == ErrorCode.NONE
         await cluster.kill(owner)

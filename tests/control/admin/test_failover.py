@@ -43,10 +43,10 @@ async def server() -> AsyncIterator[Server]:
 @pytest.fixture
 async def control(server: Server) -> AsyncIterator[ControlPlane]:
     control = ControlPlane(server)
-    told, read = list(server.group_events.listeners), list(server.runtime.lifecycle.load_listeners)
+    told, read = server.group_events.subscribers, list(server.runtime.lifecycle.load_listeners)
     yield control
     assert server.runtime.lifecycle.load_listeners == read
-    assert server.group_events.listeners == told
+    assert server.group_events.subscribers == told
     control.close()
     assert not control.failover.in_progress_count
 

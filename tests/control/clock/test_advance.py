@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.clock import clock_advance as advance_module
 from coordinator.control.clock.clock_models import ClockAdvanceResult
@@ -267,7 +268,7 @@ async def test_no_member_that_lives_is_evicted_by_500_random_advances(
         elif isinstance(event, MembersEvicted):
             evicted.update(name.client_id for name in event.members)
 
-    server.group_events.listeners.append(watch)
+    server.group_events.subscribe(EventRank.COMMANDS, watch)
     for _ in range(500):
         await crowd.change()
         if chance.random() < 0.5 and there(control) <= {member.client_id for member in crowd.alive}:

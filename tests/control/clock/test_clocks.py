@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.clock import clock_registry, group_time
 from coordinator.control.control_plane import ControlPlane
@@ -114,7 +115,7 @@ async def test_heartbeats_of_a_frozen_group_are_answered_and_the_shortcut_is_bac
         assert is_bare(server)
         assert server.runtime.try_heartbeat(partition, heartbeat, Context(0, 3, "", ""), waits_for_log=False)
         assert (await other.call(heartbeat, 3)).error_code == ErrorCode.NONE
-    assert server.group_events.group_now is None
+    assert not server.group_events.has_group_time
 
 
 async def test_a_clock_does_not_change_other_groups_of_the_partition(
@@ -222,7 +223,9 @@ async def test_members_outlive_a_reload_of_a_frozen_group(
 async def test_retention_uses_group_time(server: Server, control: ControlPlane) -> None:
     async with Client(server) as client:
         times_ms: list[int] = []
-        server.group_events.listeners.append(lambda _, __, ___, now: times_ms.append(now.wall_ms))
+        server.group_events.subscribe(
+            EventRank.COMMANDS, lambda _, __, ___, now: times_ms.append(now.wall_ms)
+        )
         for group in (GROUP, "audit"):
             assert code(await client.call(commit(7, group=group), 2)) == ErrorCode.NONE
         advanced = await control.clock_commands.advance_clock(

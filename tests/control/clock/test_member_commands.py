@@ -4,6 +4,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.control_plane import ControlPlane
 from coordinator.control.operator_actions import OperatorAction
@@ -37,7 +38,7 @@ async def test_a_removed_member_leaves_like_after_leave_group(
     server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     told: list[object] = []
-    server.group_events.listeners.append(lambda _, event, __, ___: told.append(event))
+    server.group_events.subscribe(EventRank.COMMANDS, lambda _, event, __, ___: told.append(event))
     await members_of(stack, server, "alice", "bob")
     told.clear()
     removed = await control.member_commands.remove_member(GROUP, "bob", "too slow", None)

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import pytest
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.diagnosis.group_diagnosis import Explanation, WaitResult, format_explanation
 from coordinator.control.diagnosis.group_snapshot import RebalanceSource
@@ -182,7 +183,7 @@ class Stage:
         self.connections = MemberConnections(server.connections)
         asker = InternalGroupClient(server.runtime, server.arrival, server.brokers.ownership)
         removals = GroupRemovals()
-        server.group_events.listeners.append(removals.on_event)
+        server.group_events.subscribe(EventRank.REMOVALS, removals.on_event)
         self.waits = GroupWaits(
             server, asker, self.connections, self.acts, lambda _: held.now(), removals, ledger
         )

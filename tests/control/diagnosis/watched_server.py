@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.control_plane import ControlPlane
 from coordinator.control.diagnosis.violation import OracleName, Violation
@@ -181,10 +182,10 @@ async def until_happened(watch: Watched, what: type[GroupEvent], ask: Callable[[
         if type(event) is what:
             has_happened.set()
 
-    watch.server.group_events.listeners.append(hear)
+    watch.server.group_events.subscribe(EventRank.COMMANDS, hear)
     ask()
     await asyncio.wait_for(has_happened.wait(), TIMEOUT_S)
-    watch.server.group_events.listeners.remove(hear)
+    watch.server.group_events.unsubscribe(hear)
 
 
 async def join(members: Sequence[Member]) -> None:

@@ -192,7 +192,7 @@ async def test_the_server_stops_while_something_is_held(lab: Lab) -> None:
 
 async def test_removing_all_faults_leaves_nothing(lab: Lab) -> None:
     """No slot, timer or waiter is left; the route table and the heartbeat fast path are the normal ones."""
-    listeners = list(lab.server.group_events.listeners)
+    subscribers = lab.server.group_events.subscribers
     async with Client(lab.server) as client, Client(lab.server) as held:
         subject = Subject(lab.server, *await join_alone(client, GROUP))
         heartbeat = heartbeat_request(GROUP, subject.member_id, subject.generation_id)
@@ -221,7 +221,7 @@ async def test_removing_all_faults_leaves_nothing(lab: Lab) -> None:
         await held.receive()
         await lab.until_plain()
         assert not seams.disk.waits
-        assert lab.server.group_events.listeners == listeners
+        assert lab.server.group_events.subscribers == subscribers
         del waiting, caught
         gc.collect()
         assert kept() is None
