@@ -8,7 +8,7 @@ their order of arrival instead, which is the order of the log, live as on load.
 Source: KIP-98, Kafka's `OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
 """
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -110,6 +110,49 @@ class OpenTransactions(Generic[K, V]):
         ]
         for number, producer_id, key, value in sorted(waiting, key=lambda one: one[0]):
             yield PendingRecord(producer_id, key, value, self._newest.get(key, 0) > number)
+
+    # Order of arrival, for a copy of the records elsewhere
+
+    @property
+    def last_number(self) -> int:
+        """The number of the last record."""
+        return self._last_number
+
+    def select_records(self, is_selected: Callable[[K], bool]) -> dict[int, dict[K, tuple[int, V]]]:
+        """Return the pending records of some keys with their numbers, by producer id."""
+        selected = {
+            producer_id: {key: record for key, record in records.items() if is_selected(key)}
+            for producer_id, records in self.by_producer.items()
+        }
+        return {producer_id: records for producer_id, records in selected.items() if records}
+
+    def select_newest(self, is_selected: Callable[[K], bool]) -> dict[K, int]:
+        """Return the numbers of the effective records that are newer than a pending one, for some keys."""
+        return {key: number for key, number in self._newest.items() if is_selected(key)}
+
+    def adopt_arrivals(
+        self, records: Mapping[int, Mapping[K, tuple[int, V]]], newest: Mapping[K, int], last_number: int
+    ) -> None:
+        """Take the order of arrival from where the records of these transactions were selected.
+
+        Args:
+            records: All pending records here, as `select_records` has returned them elsewhere.
+            newest: The result of `select_newest` for the same keys.
+            last_number: The last number elsewhere.
+
+        Raises:
+            ValueError: The pending records here are others.
+        """
+        adopted = {
+            producer_id: {key: (records[producer_id][key][0], value) for key, (_, value) in pending.items()}
+            for producer_id, pending in self.by_producer.items()
+            if producer_id in records and records[producer_id].keys() >= pending.keys()
+        }
+        if adopted.keys() != self.by_producer.keys() or not newest.keys() <= self._producers_by_key.keys():
+            raise ValueError("the order of arrival is that of other records")
+        self.by_producer = adopted
+        self._newest = dict(newest)
+        self._last_number = last_number
 
     def check_invariants(self) -> None:
         """Raise AssertionError if the indexes do not match the records."""

@@ -361,6 +361,10 @@ class DurableGroups:
         if value is not None or key.group_id not in self.consumers:
             self._taken_over.discard(key.group_id)
 
+    def is_taken_over(self, group_id: str) -> bool:
+        """Return whether a group has records of both types, and the record of the classic group came later."""
+        return group_id in self._taken_over
+
     def find_group_type(self, group_id: str) -> GroupType:
         """Return the type of a group in the log. A conversion removes the records of the old type; if other
         software left some, the type of the later records counts.
@@ -452,6 +456,10 @@ class CommitKinds:
     def on_group_loaded(self, group_id: str, wall_ms: int) -> None:
         """Mark the kind of all earlier commits of a group as unknown."""
         self._unknown_until_ms[group_id] = wall_ms
+
+    def find_loaded_ms(self, group_id: str) -> int | None:
+        """Return the wall time before which the kind of a group's commits is unknown, None if it is known."""
+        return self._unknown_until_ms.get(group_id)
 
     def record_external_commit(self, group_id: str, places: Iterable[OffsetKey], wall_ms: int) -> None:
         """Record commits by a client without membership, such as a tool that resets the offsets of a stopped

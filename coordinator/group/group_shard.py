@@ -427,9 +427,32 @@ class GroupShard:
         return Counter(group.state for group in found if isinstance(group, ConsumerGroup))
 
     @property
+    def config(self) -> GroupConfig:
+        """Return the config of classic groups."""
+        return self._groups.config
+
+    @property
+    def consumer_config(self) -> ConsumerGroupConfig:
+        """Return the config of consumer groups."""
+        return self._groups.consumer_config
+
+    @property
     def topics(self) -> TopicsImage:
         """Return the current image of topics."""
         return self._groups.topics
+
+    @property
+    def new_topics_version(self) -> int:
+        """Return the version of the last image with a new topic."""
+        return self._groups.new_topics_version
+
+    def restore_topics_version(self, version: int) -> None:
+        """Set the version of the last image with a new topic, for a shard that continues another one."""
+        self._groups.new_topics_version = version
+
+    def find_overrides(self, group_id: str) -> Mapping[str, str] | None:
+        """Return the configs of a single group, also of a missing one; None without any."""
+        return self._groups.overrides.get(group_id)
 
     @property
     def durable_keys(self) -> int:
@@ -456,8 +479,8 @@ def _try_heartbeat(groups: ShardGroups, request: Any, context: Context, monotoni
 
 
 class ShardDecorator(GroupShard):
-    """Passes all calls to the inner shard, except those that a subclass overrides. Queries bypass it. It is created
-    again with each shard and after each change of the interceptors, so longer-lived state belongs elsewhere.
+    """An interceptor of the calls of a shard. It passes every call on; subclasses override some. Queries bypass it.
+    It is created again with each shard and after each change of the chain: longer-lived state belongs elsewhere.
     """
 
     __slots__ = ("inner",)

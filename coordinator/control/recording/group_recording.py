@@ -21,20 +21,13 @@ from msgspec import json
 from msgspec.structs import asdict, replace
 
 from coordinator import __version__
-from coordinator.control.recording.group_state import (
-    export_durable,
-    export_group,
-    get_groups,
-    has_pending,
-    is_empty,
-    list_work,
-)
 from coordinator.control.recording.json_codec import Json, ValueEncoder
 from coordinator.control.recording.recorded_classes import request_name
 from coordinator.core.message_text import printable
 from coordinator.core.outcome import Context, Now, Outcome, Work, WorkDone
 from coordinator.core.wire_name import error_text
 from coordinator.group.consumer.regex_resolution import RegexWork
+from coordinator.group.group_export import export_durable, export_group, has_group_state, list_work
 from coordinator.group.group_requests import (
     EndTransaction,
     FetchOffsets,
@@ -84,10 +77,10 @@ class GroupRecording:
         self._lines.add(line)
 
     def _build_header(self, shard: GroupShard, now: Now) -> dict[str, Json]:
-        groups, encoder = get_groups(shard), ValueEncoder()
+        encoder = ValueEncoder()
         exported = export_group(shard, self.group_id)
         self._track_work(_START_NUMBER, list_work(exported.soft))
-        config = asdict(groups.config) | asdict(groups.consumer_config)
+        config = asdict(shard.config) | asdict(shard.consumer_config)
         return {
             "format": FORMAT,
             "groupd": __version__,
@@ -96,7 +89,7 @@ class GroupRecording:
             "wall_ms": now.wall_ms,
             "config": {name.replace("_", "."): value for name, value in config.items()},
             **_encode_topics(shard, encoder),
-            "start": "empty" if is_empty(shard, self.group_id) else encoder.encode(exported),
+            "start": encoder.encode(exported) if has_group_state(shard, self.group_id) else "empty",
         }
 
     @property
@@ -145,7 +138,7 @@ class GroupRecording:
         encoder = ValueEncoder()
         line = self._build_line(now) | {
             "load": encoder.encode(export_durable(shard, self.group_id)),
-            "overrides": encoder.encode(get_groups(shard).overrides.get(self.group_id)),
+            "overrides": encoder.encode(shard.find_overrides(self.group_id)),
             **_encode_topics(shard, encoder),
         }
         return line if group_now is None else line | {"group_ms": list(group_now)}
@@ -215,8 +208,7 @@ class GroupRecording:
 
 
 def _encode_topics(shard: GroupShard, encoder: ValueEncoder) -> dict[str, Json]:
-    groups = get_groups(shard)
-    return {"topics": encoder.encode(groups.topics), "new_topics_version": groups.new_topics_version}
+    return {"topics": encoder.encode(shard.topics), "new_topics_version": shard.new_topics_version}
 
 
 def _with_end(pieces: Iterator[bytes], end: bytes) -> Iterator[bytes]:
@@ -242,7 +234,9 @@ _MULTI_GROUP_REQUESTS: Final[dict[type[object], Callable[[GroupShard, Any, str],
         replace(request, group_ids=[group_id]) if group_id in request.group_ids else None
     ),
     EndTransaction: lambda shard, request, group_id: (
-        request if has_pending(shard, group_id, request.producer_id) else None
+        request
+        if any(place[0] == group_id for place in shard.list_pending_values(request.producer_id))
+        else None
     ),
     TopicsChanged: lambda _, request, __: request,
     WorkDone: lambda _, request, group_id: request if request.work.argument.group_id == group_id else None,

@@ -7,7 +7,6 @@ a recording cannot create instances of it.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coordinator.control.recording.group_state import DurableGroupState, ExportedGroup, SoftGroupState
 from coordinator.core.outcome import (
     Context,
     Fact,
@@ -55,6 +54,7 @@ from coordinator.group.group_event_types import (
     SkippedOffset,
     TopicChange,
 )
+from coordinator.group.group_export import DurableGroupState, ExportedGroup, SoftGroupState
 from coordinator.group.group_requests import (
     CommandResult,
     EndTransaction,

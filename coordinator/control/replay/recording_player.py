@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinator.control.recording.group_recording import compute_work_digest, encode_outcome, select_work
-from coordinator.control.recording.group_state import (
-    DurableGroupState,
-    ExportedGroup,
-    get_groups,
-    import_durable,
-    import_group,
-    list_work,
-)
 from coordinator.control.recording.json_codec import Json, ValueEncoder
 from coordinator.control.recording.recorded_classes import request_name
 from coordinator.control.replay.recording_file import BadRecording, RecordingFile, RecordingLine
 from coordinator.core.outcome import Context, Now, Outcome, Work, WorkDone
 from coordinator.core.wire_name import error_text
 from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
+from coordinator.group.group_export import (
+    DurableGroupState,
+    ExportedGroup,
+    import_durable,
+    import_group,
+    import_overrides,
+    list_work,
+)
 from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
 from coordinator.group.group_shard import GroupShard
 from coordinator.group.topics_image import TopicsImage
@@ -94,7 +94,7 @@ class RecordingPlayer:
         if not isinstance(topics, TopicsImage):
             raise BadRecording(f"input {line.number}: the topics are invalid")
         shard = self._new_shard(self._config, topics, self._consumer_config)
-        get_groups(shard).new_topics_version = line.fields.get("new_topics_version", topics.version)
+        shard.restore_topics_version(line.fields.get("new_topics_version", topics.version))
         return shard
 
     def play_line(self, line: RecordingLine) -> PlayedInput:
@@ -180,8 +180,7 @@ class RecordingPlayer:
             raise BadRecording(f"input {line.number}: it does not say what the log said")
         self.shard = self._create_shard(line)
         import_durable(self.shard, self.group_id, durable)
-        if overrides is not None:
-            get_groups(self.shard).overrides[self.group_id] = overrides
+        import_overrides(self.shard, self.group_id, overrides)
         time_source = None if group_now is None else lambda _, __: group_now
         return self._finish_input(line, now, self.shard.on_loaded(now, time_source))
 

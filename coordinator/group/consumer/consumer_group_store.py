@@ -94,12 +94,6 @@ class ConsumerGroupStore:
         if value is None and group.is_blank:
             del self.by_group[group.group_id]
 
-    def add_group(self, group: DurableConsumerGroup) -> None:
-        """Add a group that another store has replayed. Its id must be new."""
-        assert group.group_id not in self.by_group, group.group_id
-        self.by_group[group.group_id] = group
-        self._update_subscriptions(group, frozenset(), frozenset(group.subscribed_topics()))
-
     def _update_subscriptions(
         self, group: DurableConsumerGroup, before: frozenset[str], after: frozenset[str]
     ) -> None:

@@ -363,6 +363,13 @@ class DurableConsumerGroup:
                 if not holders:
                     del self.holders[topic_id]
 
+    def adopt_orders(self, other: "DurableConsumerGroup") -> None:
+        """Take the orders of members and assignors from the same group in another shard. They depend on members
+        that the records do not have any more. Raises ValueError if the keys differ.
+        """
+        self.order.adopt_history(other.order)
+        self.assignor_order.adopt_history(other.assignor_order)
+
     def copy(self) -> "DurableConsumerGroup":
         """Return a copy that later records do not change. Copies serve to write the group and therefore omit
         derived state.

@@ -197,6 +197,15 @@ class TimelineOrder:
         if self._products.pop(key, None) is not None:
             self._ordered = None
 
+    def adopt_history(self, other: "TimelineOrder") -> None:
+        """Take the size of the table and the order of insertion from a table with the same keys. Raises ValueError
+        if the keys differ.
+        """
+        if other._products.keys() != self._products.keys():
+            raise ValueError("the order is that of other keys")
+        self._products = {key: self._products[key] for key in other._products}
+        self._slots, self._ordered = other._slots, other._ordered
+
     def __len__(self) -> int:
         return len(self._products)
 

@@ -1,13 +1,15 @@
 """Recordings of simulated runs are played in this process and in others, and the same comes of them."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from coordinator.control.recording.group_state import export_group, get_groups, import_group
 from coordinator.control.recording.json_codec import ValueDecoder, ValueEncoder
 from coordinator.control.replay.replay_comparison import compare_recording, format_comparison
 from coordinator.core.outcome import Context, Now, Outcome
+from coordinator.group.group_export import export_group, import_group
 from coordinator.group.group_requests import Request
 from coordinator.group.group_shard import GroupShard, ShardDecorator
 from tests.control.replay.__main__ import play, record
@@ -60,9 +62,23 @@ def test_another_process_repeats_the_recording(tmp_path: Path) -> None:
     assert [text for text in said if not text.startswith("identical: ")] == []
 
 
+def sort_indexes(exported: Any) -> Any:
+    """Sort the indexes that records rebuild in another order; they serve lookups only."""
+    consumer = exported["durable"]["consumer"]
+    if consumer is not None:
+        for name in ("holders", "stable"):
+            if "$d" in consumer[name]:
+                consumer[name] = sorted(json.dumps(_sort_pairs(pair)) for pair in consumer[name]["$d"])
+    return exported
+
+
+def _sort_pairs(pair: list[Any]) -> list[Any]:
+    key, value = pair
+    return [key, sorted(value["$d"]) if isinstance(value, dict) else value]
+
+
 class _Rebuilt(ShardDecorator):
-    """Before each request every group is cut out, written down, read and put into another shard, which then says of
-    itself what the first one said."""
+    """Exports each group before each request, and imports it into another shard, which then exports the same."""
 
     __slots__ = ()
 
@@ -71,10 +87,9 @@ class _Rebuilt(ShardDecorator):
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         for group_id in GROUPS:
             said = ValueEncoder().encode(export_group(self.inner, group_id))
-            groups = get_groups(self.inner)
-            other = GroupShard(groups.config, groups.topics, groups.consumer_config)
+            other = GroupShard(self.inner.config, self.inner.topics, self.inner.consumer_config)
             import_group(other, group_id, ValueDecoder().decode(said))
-            assert ValueEncoder().encode(export_group(other, group_id)) == said
+            assert sort_indexes(ValueEncoder().encode(export_group(other, group_id))) == sort_indexes(said)
             assert other.view_group(group_id, now) == self.inner.view_group(group_id, now)
             assert other.list_deadlines(group_id) == self.inner.list_deadlines(group_id)
             other.check_invariants()
