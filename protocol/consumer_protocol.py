@@ -7,8 +7,8 @@ version and the part that every version begins with, as Kafka does, so that newe
 from struct import Struct
 from typing import Final, TypeVar
 
-from protocol.codec import decode_prefix, writer
-from protocol.primitives import Malformed
+from protocol.codec import decode_prefix, request_decoder, writer
+from protocol.primitives import DecodingBudget, Malformed, TooManyElements
 from protocol.schema import (
     Array,
     Int32,
@@ -74,6 +74,23 @@ def encode_assignment(assignment: ConsumerProtocolAssignment, version: int) -> b
 def decode_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
     """Decode a subscription; a newer version is read as the newest known one. Raises Malformed."""
     return _decode(ConsumerProtocolSubscription, metadata)
+
+
+def decode_subscription_within(metadata: bytes, max_elements: int) -> ConsumerProtocolSubscription:
+    """Decode the subscription of a client with at most `max_elements` topics, owned topics and owned partitions
+    together.
+
+    Raises:
+        TooManyElements: the subscription has more; the decoder stops there.
+        Malformed: the bytes are not a subscription.
+    """
+    version, position = _decode_version_prefix(metadata)
+    version = min(version, find_newest_version(ConsumerProtocolSubscription))
+    budget = DecodingBudget(max_elements, too_many_error=TooManyElements)
+    subscription: ConsumerProtocolSubscription = request_decoder(
+        ConsumerProtocolSubscription, version, budget
+    )(metadata, position)
+    return subscription
 
 
 def decode_assignment(assignment: bytes) -> ConsumerProtocolAssignment:

@@ -32,7 +32,11 @@ from coordinator.group.consumer.heartbeat_sender import (
     require_static_member,
     throw_if_full,
 )
-from coordinator.group.consumer.heartbeat_validation import MAX_SUBSCRIBED_TOPICS, GroupApiError
+from coordinator.group.consumer.heartbeat_validation import (
+    MAX_SUBSCRIBED_TOPICS,
+    MAX_SUBSCRIPTION_ELEMENTS,
+    GroupApiError,
+)
 from coordinator.group.consumer.member_removal import remove_members
 from coordinator.group.consumer.pending_update import (
     PendingUpdate,
@@ -69,7 +73,7 @@ from coordinator.group.shard_groups import ShardGroups
 from protocol.consumer_protocol import (
     PROTOCOL_TYPE,
     ConsumerProtocolSubscription,
-    decode_subscription,
+    decode_subscription_within,
 )
 from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequestTopicPartitions
@@ -77,7 +81,7 @@ from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from protocol.primitives import Malformed
+from protocol.primitives import Malformed, TooManyElements
 from protocol.records.group_record_schemas import ClassicMemberMetadata, ClassicProtocol
 
 REQUIRES_MEMBER_ID_VERSION = 4
@@ -224,14 +228,16 @@ def _parse_subscription(join: ParsedJoin, most_bytes: int) -> ConsumerProtocolSu
     """Parse the subscription in the member's first protocol.
 
     Raises:
-        GroupApiError: INCONSISTENT_GROUP_PROTOCOL; INVALID_REQUEST for too many names; UNKNOWN_SERVER_ERROR if the
+        GroupApiError: INCONSISTENT_GROUP_PROTOCOL; INVALID_REQUEST for too many names or owned partitions; UNKNOWN_SERVER_ERROR if the
             record cannot fit into the log.
     """
     metadata = join.protocols[0][1]
     if len(metadata) > most_bytes:
         raise GroupApiError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     try:
-        subscription = decode_subscription(metadata)
+        subscription = decode_subscription_within(metadata, MAX_SUBSCRIPTION_ELEMENTS)
+    except TooManyElements as error:
+        raise GroupApiError(ErrorCode.INVALID_REQUEST, None) from error
     except Malformed as error:
         message = "Malformed embedded consumer protocol in subscription deserialization."
         raise GroupApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message) from error

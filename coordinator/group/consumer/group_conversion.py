@@ -327,14 +327,16 @@ def _build_classic_member(member: ConsumerMember) -> ClassicMember:
 
 
 def convert_to_topic_ids(topics: Iterable[TopicPartitions], image: TopicsImage) -> TargetPartitions:
-    """Convert partitions to topic ids; omit deleted topics."""
-    found: dict[bytes, tuple[int, ...]] = {}
+    """Convert partitions to topic ids; omit deleted topics. A client may repeat a topic for each of its partitions."""
+    found: dict[bytes, list[int]] = {}
     for topic in topics:
         known = image.by_name.get(topic.topic)
         if known is not None and topic.partitions:
-            before = found.get(known.topic_id, ())
-            found[known.topic_id] = tuple(sorted({*before, *topic.partitions}))
-    return found
+            found.setdefault(known.topic_id, []).extend(topic.partitions)
+    return {
+        topic_id: tuple(sorted(set(partitions)) if len(partitions) > 1 else partitions)
+        for topic_id, partitions in found.items()
+    }
 
 
 def encode_member_assignment(

@@ -19,6 +19,9 @@ CLIENT_MEMBER_ID_VERSION: Final = 1
 """The version from which on clients generate their member id (KIP-1082)."""
 MAX_SUBSCRIBED_TOPICS: Final = 25_000
 """Topics that a member may name, existing or not: each one is counted, sorted and stored. Kafka has no limit."""
+MAX_SUBSCRIPTION_ELEMENTS: Final = 3 * MAX_SUBSCRIBED_TOPICS
+"""Topics, owned topics and owned partitions together in the subscription of a member with the classic protocol. One
+step decodes them: more would delay other clients. Kafka has no limit."""
 
 
 class GroupApiError(Exception):

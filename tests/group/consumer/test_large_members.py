@@ -3,9 +3,10 @@
 from functools import partial
 
 from coordinator.core.outcome import Context, Now
-from coordinator.group.consumer.heartbeat_validation import MAX_SUBSCRIBED_TOPICS
+from coordinator.group.consumer.group_conversion import convert_to_topic_ids
+from coordinator.group.consumer.heartbeat_validation import MAX_SUBSCRIBED_TOPICS, MAX_SUBSCRIPTION_ELEMENTS
 from protocol.codec import decode, encode
-from protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
+from protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartitions, encode_subscription
 from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
 from protocol.messages.consumer_group_heartbeat import (
@@ -90,6 +91,42 @@ def test_more_names_than_anybody_should_count() -> None:
         group.join("B", protocols=subscribed(["foo"] * (MAX_SUBSCRIBED_TOPICS + 1))).error
         is ErrorCode.INVALID_REQUEST
     )
+
+
+def owning(topics: list[TopicPartitions]) -> list[tuple[str, bytes]]:
+    subscription = ConsumerProtocolSubscription(topics=["foo"], owned_partitions=topics)
+    return [("range", encode_subscription(subscription, 1))]
+
+
+def test_more_owned_partitions_than_a_subscription_may_have() -> None:
+    group = Members()
+    group.restart(group_config(message_max_bytes=1_000_000))
+    assert group.enter("A") == (2, {FOO: [0, 1, 2]})
+    before = list(group.records)
+    largest = TopicPartitions(topic="foo", partitions=list(range(MAX_SUBSCRIPTION_ELEMENTS - 2)))
+    larger = TopicPartitions(topic="foo", partitions=[*largest.partitions, 0])
+    assert group.join("B", protocols=owning([larger])).error is ErrorCode.INVALID_REQUEST
+    assert group.records == before
+    assert group.join("B", protocols=owning([largest])).error is ErrorCode.NONE
+
+
+class HashedNumber(int):
+    """A partition that counts how often it is hashed."""
+
+    hashes = 0
+
+    def __hash__(self) -> int:
+        HashedNumber.hashes += 1
+        return int.__hash__(self)
+
+
+def test_a_topic_that_is_repeated_for_each_partition_is_converted_once() -> None:
+    count = 300
+    image = Members().topics
+    topics = [TopicPartitions(topic="foo", partitions=[HashedNumber(n % 100)]) for n in range(count)]
+    HashedNumber.hashes = 0
+    assert convert_to_topic_ids(topics, image) == {FOO: tuple(range(100))}
+    assert HashedNumber.hashes <= 2 * count
 
 
 def test_errors_about_long_names_can_be_read() -> None:
