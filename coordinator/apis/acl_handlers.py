@@ -101,16 +101,20 @@ class AclHandler:
         self, request: CreateAclsRequest, context: RequestContext, budget: Budget
     ) -> object:
         """Add ACLs, all in one write; each has a result of its own."""
-        if any(
-            _has_unknown(each.resource_type, each.resource_pattern_type, each) for each in request.creations
-        ):
-            return CLOSE_CONNECTION
+        for creation in request.creations:
+            if _has_unknown(creation.resource_type, creation.resource_pattern_type, creation):
+                return CLOSE_CONNECTION
+            await budget.checkpoint()
         if not self._is_authorized(context, AclOperation.ALTER):
             return build_error_response(request, context.api_version, _DENIED, _NOT_AUTHORIZED)
-        acls = [_create_binding(each) for each in request.creations]
-        if any(map(_has_filter_value, acls)):
-            # Kafka fails when it creates the object of such an ACL, and so fails the whole request.
-            return build_error_response(request, context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+        acls: list[AclBinding] = []
+        for creation in request.creations:
+            acl = _create_binding(creation)
+            if _has_filter_value(acl):
+                # Kafka fails when it creates the object of such an ACL, and so fails the whole request.
+                return build_error_response(request, context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+            acls.append(acl)
+            await budget.checkpoint()
         refuse_all = partial(build_error_response, request, context.api_version)
         budget.begin_changes()
         return await self._add_acls(acls, refuse_all, format_requester(context))
@@ -119,15 +123,17 @@ class AclHandler:
         self, request: DeleteAclsRequest, context: RequestContext, budget: Budget
     ) -> object:
         """Remove the ACLs that match filters, all in one write; each filter has a result of its own."""
-        if any(
-            _has_unknown(each.resource_type_filter, each.pattern_type_filter, each)
-            for each in request.filters
-        ):
-            return CLOSE_CONNECTION
+        for each in request.filters:
+            if _has_unknown(each.resource_type_filter, each.pattern_type_filter, each):
+                return CLOSE_CONNECTION
+            await budget.checkpoint()
         if not self._is_authorized(context, AclOperation.ALTER):
             return build_error_response(request, context.api_version, _DENIED, _NOT_AUTHORIZED)
         refuse_all = partial(build_error_response, request, context.api_version)
-        filters = [_create_filter(each) for each in request.filters]
+        filters: list[AclFilter] = []
+        for each in request.filters:
+            filters.append(_create_filter(each))
+            await budget.checkpoint()
         budget.begin_changes()
         return await self._remove_acls(filters, refuse_all, format_requester(context))
 
@@ -151,7 +157,7 @@ class AclHandler:
                     await asyncio.create_task(self._change_acls(added, frozenset()))
                 except OSError as error:
                     return refuse_all(ErrorCode.KAFKA_STORAGE_ERROR, format_error_reason(error))
-                log_added_acls(sort_acls(added), requester)
+                log_added_acls(await run_in_thread_if_large(lambda: sort_acls(added), len(added)), requester)
         return CreateAclsResponse(
             results=[
                 AclCreationResult(error_message=_NO_ERROR_MESSAGE)
@@ -178,11 +184,11 @@ class AclHandler:
                     await asyncio.create_task(self._change_acls(frozenset(), removed))
                 except OSError as error:
                     return refuse_all(ErrorCode.KAFKA_STORAGE_ERROR, format_error_reason(error))
-                log_removed_acls(sort_acls(removed), requester)
-        return DeleteAclsResponse(
-            filter_results=[
-                _create_filter_result(each, acls) for each, acls in zip(filters, picked, strict=True)
-            ]
+                log_removed_acls(
+                    await run_in_thread_if_large(lambda: sort_acls(removed), len(removed)), requester
+                )
+        return await run_in_thread_if_large(
+            lambda: _create_delete_response(filters, picked), len(filters) + len(removed)
         )
 
     async def _change_acls(self, added: AbstractSet[AclBinding], removed: AbstractSet[AclBinding]) -> None:
@@ -273,6 +279,14 @@ def _match_filters(
         if left < 0:
             return None
     return picked
+
+
+def _create_delete_response(
+    filters: Sequence[AclFilter], picked: Sequence[frozenset[AclBinding]]
+) -> DeleteAclsResponse:
+    return DeleteAclsResponse(
+        filter_results=[_create_filter_result(each, acls) for each, acls in zip(filters, picked, strict=True)]
+    )
 
 
 def _create_filter_result(acl_filter: AclFilter, acls: frozenset[AclBinding]) -> DeleteAclsFilterResult:

@@ -67,10 +67,11 @@ class _AlterationPlan(NamedTuple):
 
     def apply(self, scram: Scram) -> dict[ScramUser, ScramCredential]:
         """Return the credentials after the plan."""
-        gone = set(self.deletions.values())
-        return {user: each for user, each in scram.items() if user not in gone} | dict(
-            self.upsertions.values()
-        )
+        after = dict(scram)
+        for user in self.deletions.values():
+            after.pop(user, None)
+        after.update(self.upsertions.values())
+        return after
 
     def create_response(self, failure: _CredentialError | None = None) -> AlterUserScramCredentialsResponse:
         """Build one result for each user. `failure` is the error if the write failed."""

@@ -390,11 +390,13 @@ CREDENTIAL = ScramCredential(b"salt", b"stored", b"server", 4096)
 
 
 async def change_while_examining(monkeypatch: pytest.MonkeyPatch, server: Server, **changes: Any) -> None:
-    """Let another request change ACLs or credentials while a thread examines the earlier state."""
+    """Let another request change ACLs or credentials while a thread first examines the earlier state."""
 
     async def run(work: Callable[[], object], _: int) -> object:
         result, store = work(), server.security.store
-        await asyncio.create_task(store.change_state(replace(store.state, **changes)))
+        if changes:
+            await asyncio.create_task(store.change_state(replace(store.state, **changes)))
+            changes.clear()
         return result
 
     for handlers in (acl_handlers, scram_credential_handlers):
