@@ -138,7 +138,9 @@ _GROUPS: Final[Mapping[ApiKey, Rule]] = {
     ApiKey.HEARTBEAT: WholeRequest((_READ_GROUP,)),
     ApiKey.LEAVE_GROUP: WholeRequest((_READ_GROUP,)),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: WholeRequest(
-        (_READ_GROUP, Require(DESCRIBE, TOPIC, "subscribed_topic_names", each=True)), lends_description=True
+        (_READ_GROUP,),
+        requires_each=Require(DESCRIBE, TOPIC, "subscribed_topic_names"),
+        lends_description=True,
     ),
     ApiKey.FIND_COORDINATOR: CustomGuard(
         guard_find_coordinator, (Require(DESCRIBE, GROUP), Require(DESCRIBE, TRANSACTIONAL_ID))

@@ -33,6 +33,7 @@ from coordinator.apis.find_coordinator import CoordinatorType
 from coordinator.core.response_status import CLOSE_CONNECTION
 from coordinator.core.time_budget import Budget
 from coordinator.security.core.acl import AclOperation, ResourceType
+from coordinator.topics.produce_verification import has_transactional_batch
 from coordinator.topics.topic_authorization import TopicRights
 from coordinator.topics.topic_name import is_internal
 from protocol.error_codes import ErrorCode
@@ -73,11 +74,6 @@ _GROUP_DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _TRANSACTION_DENIED: Final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 _PRODUCE_BY_ID_SINCE: Final = 13
-_MAGIC_AT: Final = 16
-_MAGIC: Final = 2
-_ATTRIBUTES_AT: Final = 22
-"""The byte of a batch's attributes that says whether it belongs to a transaction."""
-_TRANSACTIONAL: Final = 0x10
 
 
 async def guard_produce(request: ProduceRequest, helper: AuthHelper, budget: Budget) -> GuardResult:
@@ -85,17 +81,21 @@ async def guard_produce(request: ProduceRequest, helper: AuthHelper, budget: Bud
 
     A transactional id without such a batch is not checked. With acks=0 a denial closes the connection.
     """
-    if any(map(_is_transactional, request.topic_data)):
+    if await has_transactional_batch(budget, request):
         transactional_id = request.transactional_id
         if transactional_id is None or not helper.allows(_WRITE, _TRANSACTIONAL_ID, transactional_id):
             if request.acks == 0:
                 return AuthorizationDenied(CLOSE_CONNECTION)
             return helper.deny_request(request, _TRANSACTION_DENIED)
     by_id = helper.api_version >= _PRODUCE_BY_ID_SINCE
+    unknown: list[TopicProduceData] = []
 
     def allows(topic: TopicProduceData) -> bool:
         name = helper.find_topic_name(topic.topic_id) if by_id else topic.name
-        return name is None or helper.allows_on_topic(_WRITE, name)
+        if name is None:
+            unknown.append(topic)
+            return True
+        return helper.allows_on_topic(_WRITE, name)
 
     def refuse(topic: TopicProduceData) -> TopicProduceResponse:
         return helper.build_denied_entry(TopicProduceResponse, topic, _TOPIC_DENIED)
@@ -106,30 +106,18 @@ async def guard_produce(request: ProduceRequest, helper: AuthHelper, budget: Bud
 
     split = await partition_by_authorized(request.topic_data, allows, refuse, budget)
     allowed, refused = split.allowed, split.refused
-    if by_id:
-        # An id that was unknown in its step may be known by now.
-        refused += [refuse(topic) for topic in allowed if not allows(topic)]
-        allowed = [topic for topic in allowed if allows(topic)]
+    # An id that was unknown in its step may be known by now.
+    known = [topic for topic in unknown if helper.find_topic_name(topic.topic_id) is not None]
+    late = {id(topic) for topic in known if not allows(topic)}
+    if late:
+        refused += [refuse(topic) for topic in allowed if id(topic) in late]
+        allowed = [topic for topic in allowed if id(topic) not in late]
     if not refused:
         return PASS
     request.topic_data = allowed
     if request.acks == 0:
         return GuardPassed(closes=True) if allowed else AuthorizationDenied(CLOSE_CONNECTION)
     return GuardPassed(finish) if allowed else AuthorizationDenied(ProduceResponse(responses=refused))
-
-
-def _is_transactional(topic: TopicProduceData) -> bool:
-    """Return whether the first batch of a partition belongs to a transaction. Kafka looks at no other batch."""
-    for part in topic.partition_data:
-        records = part.records
-        if (
-            records is not None
-            and len(records) > _ATTRIBUTES_AT
-            and records[_MAGIC_AT] == _MAGIC
-            and records[_ATTRIBUTES_AT] & _TRANSACTIONAL
-        ):
-            return True
-    return False
 
 
 def guard_fetch(request: FetchRequest, helper: AuthHelper) -> GuardResult:
@@ -182,31 +170,32 @@ async def guard_add_partitions_to_txn(
         await budget.checkpoint()
     if not is_refused:
         return PASS
-    results = []
-    for step in in_steps(topics):
-        results += [_refuse_to_add(topic, helper) for topic in step]
-        await budget.checkpoint()
+    results = [await _refuse_to_add(topic, helper, budget) for topic in topics]
     return AuthorizationDenied(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
 
 
-def _refuse_to_add(topic: AddPartitionsToTxnTopic, helper: AuthHelper) -> AddPartitionsToTxnTopicResult:
+async def _refuse_to_add(
+    topic: AddPartitionsToTxnTopic, helper: AuthHelper, budget: Budget
+) -> AddPartitionsToTxnTopicResult:
     """Return the result of a topic in a request with a denied topic."""
+    await budget.checkpoint()
     if is_internal(topic.name) or not helper.allows_on_topic(_WRITE, topic.name):
         return helper.build_denied_entry(AddPartitionsToTxnTopicResult, topic, _TOPIC_DENIED)
     found = helper.catalogue.find_topic(topic.name)
     count = 0 if found is None else len(found.partitions)
-    return AddPartitionsToTxnTopicResult(
-        name=topic.name,
-        results_by_partition=[
+    result = AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=[])
+    for step in in_steps(topic.partitions):
+        result.results_by_partition += [
             AddPartitionsToTxnPartitionResult(
                 partition_index=number,
                 partition_error_code=ErrorCode.OPERATION_NOT_ATTEMPTED
                 if 0 <= number < count
                 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             )
-            for number in topic.partitions
-        ],
-    )
+            for number in step
+        ]
+        await budget.checkpoint()
+    return result
 
 
 _SEVERAL_GROUPS_SINCE: Final = 8

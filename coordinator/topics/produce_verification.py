@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from coordinator.core.outcome import Context, Now
+from coordinator.core.time_budget import Budget
 from coordinator.topics.batch_validation import ProduceError, ReceivedBatch
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.long_work import AddOrVerifyRequest, LongWork
@@ -89,14 +90,14 @@ def find_topic(plane: DataPlane, topic_data: TopicProduceData, version: int) -> 
     return plane.catalogue.find_topic(topic_data.name)
 
 
-async def has_transactional_batch(work: LongWork, request: ProduceRequest) -> bool:
-    """Return whether any batch is transactional."""
+async def has_transactional_batch(budget: Budget, request: ProduceRequest) -> bool:
+    """Return whether the first batch of any partition is transactional. Kafka looks at no other batch."""
     count = 0
     for topic_data in request.topic_data:
         for data in topic_data.partition_data:
             count += 1
-            if count % PARTITIONS_PER_STEP == 0:
-                await work.checkpoint()
+            if not count % PARTITIONS_PER_STEP:
+                await budget.checkpoint()
             if data.records is not None and peek_is_transactional(data.records):
                 return True
     return False

@@ -11,6 +11,7 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.metadata import MetadataRequest
 from tests.apis.authorized_clients import GROUP, TOPIC, admin_and_alice, allow
+from tests.apis.test_group_guards import heartbeat_of
 from tests.apis.test_offset_guards import commit, errors_of
 from tests.apis.test_record_guards import end_of, produce, produced
 from tests.broker.harness import Client
@@ -48,6 +49,22 @@ async def test_who_wants_no_answer_is_disconnected_when_the_rest_is_written(
         alice.send(produce(server, 9, "secret", "orders", acks=0), 9)
         assert await alice.closed()
         assert await end_of(admin, "orders") == 1
+
+
+async def test_names_of_a_consumer_group_heartbeat_are_checked_in_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
+        await allow(server, "alice", AclOperation.ALL, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.READ, GROUP, "g")
+        for names, error in (["orders"] * 30, NONE), ([*["orders"] * 30, "secret"], DENIED):
+            alice.send(heartbeat_of("g", *names), 1)
+            answer, waits = asyncio.ensure_future(alice.receive()), 0
+            while not answer.done():
+                waits += len(server.run_queue)
+                await asyncio.sleep(0)
+            assert waits, "the guard has let other requests run"
+            assert answer.result().error_code == error
 
 
 async def test_nothing_comes_of_what_nobody_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
