@@ -34,6 +34,7 @@ from coordinator.topics.data_plane_config import DataPlaneConfig
 from coordinator.topics.fetch_purgatory import AwaitedPartition, DelayedFetch, FetchPurgatory
 from coordinator.topics.fetch_session import (
     NO_SESSION,
+    PARTITIONS_PER_STEP,
     TOPIC_IDS_VERSION,
     FetchContext,
     FetchSessionCache,
@@ -71,8 +72,6 @@ memory and not yet counted against the limit.
 """
 STORAGE_ERROR_VERSION: Final = 6
 ERRORS_WITH_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-PARTITIONS_PER_STEP: Final = 500
-"""Partitions added to a response in one step."""
 
 ReadPartitions = list[tuple[TargetKey, PartitionData]]
 
@@ -313,16 +312,20 @@ class Fetcher:
         if fetch.session is not None:
             session_id = fetch.session.session_id
             if fetch.session.epoch == next_epoch(fetch.epoch):
-                found = filter_changed(fetch.targets, found)
+                if len(found) <= PARTITIONS_PER_STEP:
+                    found = filter_changed(fetch.targets, found)
+                else:
+                    found = await _filter_changed_in_steps(work, fetch.targets, found)
             else:  # another request of this session arrived during the delay
                 found, error = [], ErrorCode.INVALID_FETCH_SESSION_EPOCH
         elif fetch.creates_session:
-            for key, data in found:
+            for number, (key, data) in enumerate(found, 1):
                 fetch.targets[key].update_response_data(data)
+                if not number % PARTITIONS_PER_STEP:
+                    await work.checkpoint()
             session_id = self._sessions.create_session(
                 fetch.targets, version >= TOPIC_IDS_VERSION, monotonic_ms
             )
-        await work.checkpoint()
         responses = await _group_by_topic(work, found, version)
         response = FetchResponse(error_code=error, session_id=session_id, responses=responses)
         leaders = [data.current_leader for _, data in found if data.current_leader is not None]
@@ -331,13 +334,24 @@ class Fetcher:
         return response
 
 
+async def _filter_changed_in_steps(
+    work: LongWork, targets: dict[TargetKey, FetchTarget], found: ReadPartitions
+) -> ReadPartitions:
+    """Return the partitions of a large incremental response."""
+    changed: ReadPartitions = []
+    for start in range(0, len(found), PARTITIONS_PER_STEP):
+        changed += filter_changed(targets, found[start : start + PARTITIONS_PER_STEP])
+        await work.checkpoint()
+    return changed
+
+
 async def _group_by_topic(
     work: LongWork, found: Sequence[tuple[TargetKey, PartitionData]], version: int
 ) -> list[FetchableTopicResponse]:
     responses: list[FetchableTopicResponse] = []
     last: str | bytes | None = None
-    for number, (key, data) in enumerate(found):
-        if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
+    for number, (key, data) in enumerate(found, 1):
+        if not number % PARTITIONS_PER_STEP:
             await work.checkpoint()
         if key[0] != last:
             last = topic = key[0]

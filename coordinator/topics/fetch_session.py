@@ -24,12 +24,17 @@ if TYPE_CHECKING:
 NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
+FULL_EPOCHS: Final = (INITIAL_EPOCH, FINAL_EPOCH)
 MAX_EPOCH: Final = 2**31 - 1
 EVICTION_MS: Final = 120_000
 TOPIC_IDS_VERSION: Final = 13
 
 LARGE_FETCH: Final = 4_000
 """Reading this many partitions takes about 50 ms if they have few new records."""
+PARTITIONS_PER_STEP: Final = 500
+"""Partitions of a session or of a response that are handled in one step."""
+COUNTED_TOPICS: Final = LARGE_FETCH + 1
+"""Topics of a request that are counted to find out whether it is large."""
 
 TargetKey = tuple[str | bytes, int]
 
@@ -100,6 +105,7 @@ class FetchSession:
     __slots__ = (
         "created_ms",
         "epoch",
+        "is_removed",
         "last_used_ms",
         "session_id",
         "size_when_used",
@@ -118,6 +124,8 @@ class FetchSession:
         self.size_when_used = len(targets)
         self.epoch = next_epoch(INITIAL_EPOCH)
         """The expected epoch of the next request."""
+        self.is_removed = False
+        """Whether the cache no longer has it."""
 
 
 class FetchContext:
@@ -171,7 +179,12 @@ class FetchSessionCache:
     def is_large(self, request: "FetchRequest") -> bool:
         """Return whether the request is so large that other requests must run in between."""
         session = self._sessions.get(request.session_id)
-        named = sum(len(topic.partitions) for topic in request.topics)
+        # A further topic makes no difference. A topic without partitions costs as much as a partition.
+        named = sum([len(topic.partitions) or 1 for topic in request.topics[:COUNTED_TOPICS]])
+        if request.forgotten_topics_data:
+            named += sum(
+                [len(topic.partitions) or 1 for topic in request.forgotten_topics_data[:COUNTED_TOPICS]]
+            )
         return named + (0 if session is None else len(session.targets)) > LARGE_FETCH
 
     async def open_context(
@@ -182,11 +195,10 @@ class FetchSessionCache:
         find_topic_name: Callable[[bytes], str | None],
         now_ms: int,
     ) -> FetchContext:
-        """Return the context of a request. `find_topic_name` finds a topic's name by its id. No other request runs
-        after the partitions of the request are read."""
+        """Return the context of a request. `find_topic_name` finds a topic's name by its id."""
         named = await _read_named_targets(work, request, version, find_topic_name)
         epoch = request.session_epoch
-        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if epoch in FULL_EPOCHS:
             ended = self._sessions.get(request.session_id)
             if ended is not None:
                 self._remove_session(ended)
@@ -198,13 +210,16 @@ class FetchSessionCache:
             return FetchContext({}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != (version >= TOPIC_IDS_VERSION):
             return FetchContext({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        self._update_session(session, named, request, version)
+        session.epoch = next_epoch(epoch)
+        if (named or request.forgotten_topics_data) and not await self._update_session(
+            work, session, named, request, version
+        ):
+            return FetchContext({}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.targets or self._partitions > self._max_partitions:
             # The partitions of the request itself are served without a session.
             self._remove_session(session)
             return FetchContext(named)
         self._touch(session, now_ms)
-        session.epoch = next_epoch(session.epoch)
         return FetchContext(session.targets, session=session, epoch=epoch)
 
     def create_session(self, targets: dict[TargetKey, FetchTarget], uses_topic_ids: bool, now_ms: int) -> int:
@@ -220,28 +235,44 @@ class FetchSessionCache:
         self._partitions += len(targets)
         return session_id
 
-    def _update_session(
+    async def _update_session(
         self,
+        work: LongWork,
         session: FetchSession,
         named: dict[TargetKey, FetchTarget],
         request: "FetchRequest",
         version: int,
-    ) -> None:
-        """Add and update the partitions that a request lists, and remove the forgotten ones."""
-        before = len(session.targets)
-        for key, target in named.items():
-            known = session.targets.setdefault(key, target)
-            if known is not target:
+    ) -> bool:
+        """Add and update the partitions that a request lists, and remove the forgotten ones.
+
+        Return False if another request has removed the session meanwhile.
+        """
+        targets = session.targets
+        for number, (key, target) in enumerate(named.items(), 1):
+            known = targets.get(key)
+            if known is None:
+                targets[key] = target
+                self._partitions += 1
+            else:
                 known.copy_position(target)
+            if not number % PARTITIONS_PER_STEP:
+                await work.checkpoint()
+                if session.is_removed:
+                    return False
         for topic in request.forgotten_topics_data:
             topic_key = topic.topic_id if version >= TOPIC_IDS_VERSION else topic.topic
             for partition in topic.partitions:
-                session.targets.pop((topic_key, partition), None)
-        self._partitions += len(session.targets) - before
+                if targets.pop((topic_key, partition), None) is not None:
+                    self._partitions -= 1
+                await work.checkpoint()
+                if session.is_removed:
+                    return False
+        return True
 
     def _remove_session(self, session: FetchSession) -> None:
         del self._sessions[session.session_id]
         self._partitions -= len(session.targets)
+        session.is_removed = True
 
     def _has_room(self, size: int, now_ms: int) -> bool:
         """Return whether the cache can take `size` more partitions. Only stale sessions are evicted for them;

@@ -4,12 +4,15 @@ from hypothesis import strategies as st
 
 from coordinator.config.properties import Config
 from coordinator.core.time_budget import run_in_one_step
+from coordinator.topics import fetch_session
+from coordinator.topics.data_plane_answer import Answer
 from coordinator.topics.fetch_session import EVICTION_MS
 from coordinator.topics.long_work import IN_ONE_STEP
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FetchResponse, PartitionData
 from tests.topics.broker import Broker
 from tests.topics.fetching import Where, by_partition, fetch_request, offsets
+from tests.topics.stepped_request import SteppedRequest
 
 V = 12
 A: Where = ("orders", 0)
@@ -177,6 +180,64 @@ def test_the_partitions_of_all_sessions_are_limited(tmp_path: object) -> None:
     assert ask(broker, {A: 0, B: 0, C: 0}, (0, 0)).session_id, "all others are stale"
     assert len(broker.plane.fetch_sessions) == 1
     broker.stop()
+
+
+def test_a_session_that_ends_during_an_update_gives_its_partitions_back(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The update stops at each of its checkpoints, where another request ends the session."""
+    monkeypatch.setattr(fetch_session, "LARGE_FETCH", 0)
+    monkeypatch.setattr(fetch_session, "PARTITIONS_PER_STEP", 1)
+    broker = Broker(f"{tmp_path}/data", Config(max_incremental_fetch_session_cache_partitions=4))
+    broker.create("orders", 3)
+    errors = set()
+    is_over, count = False, 0
+    while not is_over:
+        session = ask(broker, {A: 0, B: 0}, (0, 0)).session_id
+        assert session, "all partitions were given back"
+        update = broker.begin(fetch_request({B: 1, C: 0}, session=(session, 1), forget=(A,)), V)
+        for _ in range(count):
+            update.advance()
+            is_over = is_over or update.is_ended
+        if not is_over:
+            ask(broker, {A: 0}, (session, -1))
+            errors.add(finish(update).error_code)
+            assert len(broker.plane.fetch_sessions) == 0
+        count += 1
+    assert errors == {ErrorCode.NONE, ErrorCode.FETCH_SESSION_ID_NOT_FOUND}
+    broker.stop()
+
+
+def test_a_second_request_of_an_epoch_is_refused_during_an_update(
+    filled: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ask(filled, {A: 3}, (0, 0)).session_id
+    monkeypatch.setattr(fetch_session, "LARGE_FETCH", 0)
+    monkeypatch.setattr(fetch_session, "PARTITIONS_PER_STEP", 1)
+    update = filled.begin(fetch_request({B: 0}, session=(session, 1)), V)
+    update.advance()
+    assert ask(filled, {C: 0}, (session, 1)).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert set(by_partition(finish(update))) == {B}
+    assert ask(filled, {}, (session, 2)).error_code == ErrorCode.NONE
+
+
+def test_a_fetch_that_forgets_many_partitions_is_answered_in_steps(
+    filled: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ask(filled, {A: 3, B: 3}, (0, 0)).session_id
+    monkeypatch.setattr(fetch_session, "LARGE_FETCH", 3)
+    forgetting = fetch_request(
+        {}, session=(session, 1), forget=[("orders", number) for number in range(1, 9)]
+    )
+    assert finish(filled.begin(forgetting, V)).error_code == ErrorCode.NONE
+    filled.fill("orders", 1, 1)
+    assert by_partition(ask(filled, {}, (session, 2))) == {}
+
+
+def finish(fetch: SteppedRequest[Answer]) -> FetchResponse:
+    response = fetch.finish().response
+    assert isinstance(response, FetchResponse)
+    return response
 
 
 STEPS = st.lists(
