@@ -73,15 +73,17 @@ async def answer_describe_configs(
             resource_name=resource.resource_name,
             configs=[],
         )
+        requested = await _find_requested_keys(resource, work)
         try:
             if resource.resource_type == ConfigResourceType.TOPIC:
-                result.configs = _describe_topic(catalogue, resource, request, described)
+                result.configs = _describe_topic(catalogue, resource, requested, request, described)
             elif resource.resource_type == ConfigResourceType.BROKER:
+                check_broker_name(resource.resource_name, context.node.node_id)
                 result.configs = _describe_broker(
-                    plane.broker_configs, resource, request, context.node.node_id, described
+                    plane.broker_configs, resource, requested, request, described
                 )
             elif resource.resource_type == ConfigResourceType.GROUP and resource.resource_name:
-                result.configs = _describe_group(plane, resource, request, described)
+                result.configs = _describe_group(plane, resource, requested, request, described)
             else:
                 _check_unconfigurable(resource, context.node.node_id)
         except ApiError as error:
@@ -94,6 +96,7 @@ async def answer_describe_configs(
 def _describe_topic(
     catalogue: Catalogue,
     resource: DescribeConfigsResource,
+    requested: frozenset[str],
     request: DescribeConfigsRequest,
     described: DescribedConfigs,
 ) -> list[DescribeConfigsResourceResult]:
@@ -103,7 +106,6 @@ def _describe_topic(
     topic = catalogue.find_topic(resource.resource_name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    requested = _find_requested_keys(resource)
     cache_key = (tuple(topic.overrides.items()), requested)
     cached = described.get(cache_key)
     if cached is not None:
@@ -120,14 +122,12 @@ def _describe_topic(
 def _describe_broker(
     broker_configs: Iterable[BrokerConfig],
     resource: DescribeConfigsResource,
+    requested: frozenset[str],
     request: DescribeConfigsRequest,
-    node_id: int,
     described: DescribedConfigs,
 ) -> list[DescribeConfigsResourceResult]:
     """Describe this broker, or, for an empty name, the settings for all brokers of the cluster."""
-    check_broker_name(resource.resource_name, node_id)
     is_one_broker = bool(resource.resource_name)
-    requested = _find_requested_keys(resource)
     cache_key = (ConfigResourceType.BROKER, is_one_broker, requested)
     cached = described.get(cache_key)
     if cached is not None:
@@ -151,12 +151,12 @@ def _describe_broker(
 def _describe_group(
     plane: DataPlane,
     resource: DescribeConfigsResource,
+    requested: frozenset[str],
     request: DescribeConfigsRequest,
     described: DescribedConfigs,
 ) -> list[DescribeConfigsResourceResult]:
     """Describe the effective configs of a group, existing or not."""
     overrides = plane.catalogue.group_configs.find_configs(resource.resource_name)
-    requested = _find_requested_keys(resource)
     cache_key = (ConfigResourceType.GROUP, tuple(overrides.items()), requested)
     cached = described.get(cache_key)
     if cached is not None:
@@ -183,9 +183,13 @@ def _describe_group(
     return entries
 
 
-def _find_requested_keys(resource: DescribeConfigsResource) -> frozenset[str]:
+async def _find_requested_keys(resource: DescribeConfigsResource, work: LongWork) -> frozenset[str]:
     """Return the requested keys; an empty list requests all."""
-    return frozenset(resource.configuration_keys or ())
+    keys: set[str] = set()
+    for key in resource.configuration_keys or ():
+        keys.add(key)
+        await work.checkpoint()
+    return frozenset(keys)
 
 
 def _check_unconfigurable(resource: DescribeConfigsResource, node_id: int) -> None:

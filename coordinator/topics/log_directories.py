@@ -2,12 +2,11 @@
 `ReplicaManager.describeLogDirs`.
 """
 
-from collections.abc import Iterator
-
-from coordinator.core.outcome import Context, Now
+from coordinator.core.outcome import Context
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import Answer, DirectoryFailed
+from coordinator.topics.long_work import LongWork
 from coordinator.topics.topic import Topic
 from protocol.error_codes import ErrorCode
 from protocol.messages.describe_log_dirs import (
@@ -20,8 +19,8 @@ from protocol.messages.describe_log_dirs import (
 from storage.storage_errors import format_error_reason
 
 
-def answer_describe_log_dirs(
-    plane: DataPlane, request: DescribeLogDirsRequest, context: Context, now: Now
+async def answer_describe_log_dirs(
+    plane: DataPlane, request: DescribeLogDirsRequest, context: Context, work: LongWork
 ) -> Answer:
     """Describe the only data directory with the requested open logs. As in Kafka other logs are omitted."""
     directory = plane.directory
@@ -33,39 +32,50 @@ def answer_describe_log_dirs(
         answer.changes = [DirectoryFailed(directory.path, format_error_reason(error, directory.path))]
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     else:
-        result.topics = list(_describe_topics(plane, request, context))
+        requested = await _find_requested(plane.catalogue, request, work)
+        for topic, numbers in requested.items():
+            partitions = await _describe_partitions(plane, topic, numbers, context, work)
+            if partitions:
+                result.topics.append(DescribeLogDirsTopic(name=topic.name, partitions=partitions))
     return answer
 
 
-def _describe_topics(
-    plane: DataPlane, request: DescribeLogDirsRequest, context: Context
-) -> Iterator[DescribeLogDirsTopic]:
-    for topic, numbers in _find_requested(plane.catalogue, request).items():
-        own = {number for number in numbers if plane.is_leader(topic.partitions[number].name, context)}
-        partitions = list(_describe_partitions(topic, own))
-        if partitions:
-            yield DescribeLogDirsTopic(name=topic.name, partitions=partitions)
-
-
-def _find_requested(catalogue: Catalogue, request: DescribeLogDirsRequest) -> dict[Topic, set[int]]:
-    """Yield the requested partitions that exist."""
+async def _find_requested(
+    catalogue: Catalogue, request: DescribeLogDirsRequest, work: LongWork
+) -> dict[Topic, set[int]]:
+    """Return the requested partitions that exist, by topic."""
     if request.topics is None:
         return {topic: set(range(len(topic.partitions))) for topic in catalogue.listed()}
     wanted: dict[Topic, set[int]] = {}
     for requested in request.topics:
         topic = catalogue.find_topic(requested.topic)
+        await work.checkpoint()
         if topic is not None:
-            existing = range(len(topic.partitions))
-            wanted.setdefault(topic, set()).update(
-                number for number in requested.partitions if number in existing
-            )
+            existing, numbers = range(len(topic.partitions)), wanted.setdefault(topic, set())
+            for number in requested.partitions:
+                if number in existing:
+                    numbers.add(number)
+                await work.checkpoint()
     return wanted
 
 
-def _describe_partitions(topic: Topic, numbers: set[int]) -> Iterator[DescribeLogDirsPartition]:
+async def _describe_partitions(
+    plane: DataPlane, topic: Topic, numbers: set[int], context: Context, work: LongWork
+) -> list[DescribeLogDirsPartition]:
+    """Describe the open logs of this broker, without those of a topic that is deleted meanwhile."""
+    described: list[DescribeLogDirsPartition] = []
     for number in sorted(numbers):
-        log = topic.partitions[number].log
-        if log is not None:
-            yield DescribeLogDirsPartition(
-                partition_index=number, partition_size=log.size_bytes, offset_lag=0, is_future_key=False
+        await work.checkpoint()
+        if plane.catalogue.find_topic(topic.name) is not topic:
+            return []
+        partition = topic.partitions[number]
+        if partition.log is not None and plane.is_leader(partition.name, context):
+            described.append(
+                DescribeLogDirsPartition(
+                    partition_index=number,
+                    partition_size=partition.log.size_bytes,
+                    offset_lag=0,
+                    is_future_key=False,
+                )
             )
+    return described

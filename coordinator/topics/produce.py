@@ -60,6 +60,8 @@ from storage.storage_errors import StorageError, format_error_reason
 VALID_ACKS: Final = (-1, 0, 1)
 MAX_PARTITIONS_AT_ONCE: Final = 500
 """The most partitions that are validated in one step and answered without a checkpoint."""
+COUNTED_TOPICS: Final = MAX_PARTITIONS_AT_ONCE + 1
+"""Topics of a request that are counted to find out whether it is large: a further one makes no difference."""
 BYTES_PER_STEP: Final = 64 * 1024
 """The total size of small batches that are validated in one step."""
 
@@ -84,7 +86,10 @@ def answer_produce(
     are validated in another thread first.
     """
     # Other requests run between the partitions of a large request.
-    is_large = sum([1 + len(topic.partition_data) for topic in request.topic_data]) > MAX_PARTITIONS_AT_ONCE
+    is_large = (
+        sum([1 + len(topic.partition_data) for topic in request.topic_data[:COUNTED_TOPICS]])
+        > MAX_PARTITIONS_AT_ONCE
+    )
     if is_large or run_in_one_step(has_transactional_batch(IN_ONE_STEP, request)):
         return partial(_produce, plane, request, context, is_large=is_large)
     sent = run_in_one_step(_collect_batches(plane, IN_ONE_STEP, request, context))
@@ -115,10 +120,12 @@ async def _collect_transactional_batches(
     transactional id.
     """
     if request.transactional_id is None:
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return [
-            ProduceError(code) for topic in request.topic_data for _ in topic.partition_data
-        ], NO_VERIFICATION
+        refused: list[ReceivedBatch | ProduceError] = []
+        error = ProduceError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        for topic in request.topic_data:
+            refused += [error] * len(topic.partition_data)
+            await work.checkpoint()
+        return refused, NO_VERIFICATION
     sent = await _collect_batches(plane, work, request, context)
     verified = await verify_transaction(plane, work, request, context, sent)
     return sent, verified
@@ -188,7 +195,7 @@ async def _collect_batches(
     sent: list[ReceivedBatch | ProduceError] = []
     for topic_data in request.topic_data:
         for data in topic_data.partition_data:
-            if len(sent) % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
+            if not (len(sent) + 1) % PARTITIONS_PER_STEP:
                 await work.checkpoint()
             topic = find_topic(plane, topic_data, context.api_version)
             try:

@@ -1,7 +1,7 @@
 """AlterPartitionReassignments, ListPartitionReassignments and ElectLeaders."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -153,13 +153,14 @@ async def answer_list_partition_reassignments(
 
 def _find_requested_partitions(
     plane: DataPlane, request: ListPartitionReassignmentsRequest
-) -> Iterable[tuple[str, Iterable[int]]]:
+) -> Iterator[tuple[str, Iterable[int]]]:
     if request.topics is not None:
-        return [(topic.name, topic.partition_indexes) for topic in request.topics]
+        yield from ((topic.name, topic.partition_indexes) for topic in request.topics)
+        return
     by_topic: dict[str, list[int]] = {}
     for partition in sorted(plane.ownership.reassigning):
         by_topic.setdefault(partition.topic, []).append(partition.partition)
-    return list(by_topic.items())
+    yield from by_topic.items()
 
 
 async def answer_elect_leaders(
@@ -168,8 +169,8 @@ async def answer_elect_leaders(
     """Elect the leader of each partition independently. A request for all partitions omits those with the elected
     leader already, and those deleted meanwhile.
     """
-    requested = _find_partitions_to_elect(plane, request)
-    if not requested:
+    is_all = request.topic_partitions is None
+    if not (plane.catalogue.listed() if is_all else request.topic_partitions):
         return Answer(ElectLeadersResponse(replica_election_results=[]))
     request_error = find_timeout_error(request.timeout_ms)
     if request_error is None and request.election_type not in list(ElectionType):
@@ -178,11 +179,10 @@ async def answer_elect_leaders(
         error_code=ErrorCode.NONE if request_error is None else request_error.code,
         replica_election_results=[],
     )
-    is_all = request.topic_partitions is None
     if is_all and request_error is not None:
         return Answer(response)
     work.begin_changes()
-    for name, numbers in requested:
+    for name, numbers in _find_partitions_to_elect(plane, request):
         topic_result = ReplicaElectionResult(topic=name, partition_result=[])
         response.replica_election_results.append(topic_result)
         for number in numbers:
@@ -201,10 +201,12 @@ async def answer_elect_leaders(
 
 def _find_partitions_to_elect(
     plane: DataPlane, request: ElectLeadersRequest
-) -> Sequence[tuple[str, Iterable[int]]]:
-    if request.topic_partitions is None:
-        return [(topic.name, range(len(topic.partitions))) for topic in plane.catalogue.listed()]
-    return [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+) -> Iterator[tuple[str, Iterable[int]]]:
+    if request.topic_partitions is not None:
+        yield from ((topic.topic, topic.partitions) for topic in request.topic_partitions)
+        return
+    # Topics may be created or deleted while the caller elects leaders.
+    yield from [(topic.name, range(len(topic.partitions))) for topic in plane.catalogue.listed()]
 
 
 def _elect_leader(plane: DataPlane, name: str, number: int, election: ElectionType) -> None:

@@ -92,22 +92,28 @@ async def answer_create_topics(
         )
         results.append(_build_refused(CLUSTER_METADATA, prohibited))
     changes += build_too_many_changes(outcomes)
-    changes += _build_replication_changes(plane, request, outcomes, created)
+    changes += await _build_replication_changes(plane, work, request, outcomes, created)
     return Answer(CreateTopicsResponse(topics=results), changes=changes)
 
 
-def _build_replication_changes(
+async def _build_replication_changes(
     plane: DataPlane,
+    work: LongWork,
     request: CreateTopicsRequest,
     outcomes: Mapping[str, ApiError | NewTopicSpec],
     created: Mapping[str, object],
 ) -> list[TopicChange]:
     """Return log messages for replication factors above the number of brokers."""
-    refused = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, TooFewBrokers)}
+    refused: list[str] = []
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, TooFewBrokers):
+            refused.append(name)
+        await work.checkpoint()
     changes: list[TopicChange] = []
     if refused:
-        changes.append(ReplicationFactorRefused(tuple(refused), str(next(iter(refused.values())))))
+        changes.append(ReplicationFactorRefused(tuple(refused), str(outcomes[refused[0]])))
     for topic in request.topics:
+        await work.checkpoint()
         result, requested = created.get(topic.name), _find_requested_factor(plane, topic)
         if isinstance(result, Topic) and not topic.assignments and requested > result.replication_factor:
             changes.append(ReplicationFactorReduced(topic.name, requested, result.replication_factor))
@@ -130,11 +136,11 @@ async def _reserve_topics(
 
     Return by name the specification of each topic or its refusal, and the reserved topics with their numbers of
     partitions."""
-    allowed = {
-        topic.name: topic
-        for topic in request.topics
-        if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA
-    }
+    allowed: dict[str, CreatableTopic] = {}
+    for topic in request.topics:
+        if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA:
+            allowed[topic.name] = topic
+        await work.checkpoint()
     outcomes: dict[str, ApiError | NewTopicSpec] = {}
     reserved: dict[Topic, int] = {}
     remaining = MAX_PARTITIONS
@@ -198,10 +204,15 @@ def _validate_topic(plane: DataPlane, topic: CreatableTopic, remaining: int) -> 
         plane.catalogue.defaults.validate(overrides)
     except InvalidConfig as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    _check_partition_count(len(topic.assignments), remaining)
     partitions, factor = _find_counts(plane, topic)
-    if partitions > remaining:
-        raise ApiError(ErrorCode.POLICY_VIOLATION, f"one request creates at most {MAX_PARTITIONS} partitions")
+    _check_partition_count(partitions, remaining)
     return NewTopicSpec(topic.name, partitions, overrides, replication_factor=factor)
+
+
+def _check_partition_count(count: int, remaining: int) -> None:
+    if count > remaining:
+        raise ApiError(ErrorCode.POLICY_VIOLATION, f"one request creates at most {MAX_PARTITIONS} partitions")
 
 
 def _find_counts(plane: DataPlane, topic: CreatableTopic) -> tuple[int, int]:
