@@ -14,7 +14,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from coordinator.apis.group_handlers import GroupRouter
-from coordinator.apis.request_task import PartResponses, RequestTasks, SendPart, gather_parts
+from coordinator.apis.request_task import (
+    MAX_PARTITIONS_PER_STEP,
+    PartResponses,
+    RequestTasks,
+    SendPart,
+    gather_parts,
+    in_pieces,
+)
 from coordinator.core.reply import defer_mapped
 from coordinator.core.response_status import DeferredResponse
 from coordinator.core.time_budget import Budget
@@ -57,17 +64,8 @@ _SEVERAL_GROUPS_SINCE: Final = 8
 _FETCH_TOPIC_IDS_SINCE: Final = 10
 MAX_TOPICS_PER_PART: Final = 500
 """Topics of one request to a group. Other requests are answered after each one."""
-MAX_PARTITIONS_PER_STEP: Final = 500
-"""Partitions of a large request that are resolved in one step. Other requests are answered after each step."""
-P = TypeVar("P")
 T = TypeVar("T", OffsetCommitRequestTopic, "TxnOffsetCommitRequestTopic")
 R = TypeVar("R", OffsetCommitResponseTopic, "TxnOffsetCommitResponseTopic")
-
-
-def in_pieces(partitions: Sequence[P]) -> Iterator[list[P]]:
-    """Split partitions into lists of at most `MAX_PARTITIONS_PER_STEP`; yield one empty list for no partitions."""
-    for start in range(0, max(1, len(partitions)), MAX_PARTITIONS_PER_STEP):
-        yield list(partitions[start : start + MAX_PARTITIONS_PER_STEP])
 
 
 class CommitTopicResolver(Generic[T, R]):
@@ -263,6 +261,14 @@ class _FetchPart(NamedTuple):
     """The errors of topics with unknown ids."""
 
 
+class _SentPart(NamedTuple):
+    """A part that the group has got."""
+
+    part: _FetchPart
+    continues_topic: bool
+    """Whether it has further partitions of the last topic of the part before it, and nothing else."""
+
+
 class OffsetFetchHandler:
     """Answers OffsetFetch."""
 
@@ -296,8 +302,10 @@ class OffsetFetchHandler:
         read once.
         """
         version = context.api_version
-        groups = request.groups if version >= _SEVERAL_GROUPS_SINCE else [_to_group_request(request)]
-        parts: dict[Hashable, list[_FetchPart]] = {}
+        groups = request.groups
+        if version < _SEVERAL_GROUPS_SINCE:
+            groups = [await _to_group_request(request, budget)]
+        parts: dict[Hashable, list[_SentPart]] = {}
         with PartResponses(context) as responses:
             for requested in groups:
                 key = _group_key(requested)
@@ -305,16 +313,18 @@ class OffsetFetchHandler:
                     await budget.checkpoint()
                     continue
                 parts[key] = []
-                for group in _split_group(requested):
-                    part = self._find_names(group, version)
-                    parts[key].append(part)
+                for group, continues_topic in _split_group(requested):
+                    if continues_topic:
+                        part = _continue_part(parts[key][-1].part, group, version)
+                    else:
+                        part = self._find_names(group, version)
+                    parts[key].append(_SentPart(part, continues_topic))
                     responses.send(self._create_part(part.group, request.require_stable, context))
                     await budget.checkpoint()
             answers = iter(await responses)
         fetched: dict[Hashable, OffsetFetchResponseGroup] = {}
         for key, of_group in parts.items():
-            fetched[key] = _join_answers([self._add_ids(next(answers), part, version) for part in of_group])
-            await budget.checkpoint()
+            fetched[key] = await self._join_answers(of_group, answers, version, budget)
         if version < _SEVERAL_GROUPS_SINCE:
             return await _to_single_response(request, fetched[_group_key(groups[0])], version, budget)
         return OffsetFetchResponse(groups=[fetched[_group_key(group)] for group in groups])
@@ -372,6 +382,27 @@ class OffsetFetchHandler:
             group_id=response.group_id, topics=topics + part.unknown, error_code=response.error_code
         )
 
+    async def _join_answers(
+        self,
+        parts: Sequence[_SentPart],
+        answers: Iterator[OffsetFetchResponseGroup],
+        version: int,
+        budget: Budget,
+    ) -> OffsetFetchResponseGroup:
+        """Join the responses to the parts of one group's request. The first error of a part becomes the group's."""
+        joined = self._add_ids(next(answers), parts[0].part, version)
+        for part, continues_topic in parts[1:]:
+            await budget.checkpoint()
+            answer = self._add_ids(next(answers), part, version)
+            if joined.error_code == ErrorCode.NONE:
+                if answer.error_code != ErrorCode.NONE:
+                    joined = answer
+                elif continues_topic:
+                    joined.topics[-1].partitions += answer.topics[0].partitions
+                else:
+                    joined.topics += answer.topics
+        return joined
+
     def _find_id(self, name: str) -> bytes | None:
         topic = self._catalogue.find_topic(name)
         return None if topic is None else topic.topic_id
@@ -384,42 +415,64 @@ def _group_key(group: OffsetFetchRequestGroup) -> Hashable:
     return group.group_id, group.member_id, group.member_epoch
 
 
-def _split_group(group: OffsetFetchRequestGroup) -> list[OffsetFetchRequestGroup]:
-    """Split the request for a group into requests of at most `MAX_TOPICS_PER_PART` topics."""
-    topics = group.topics
-    if topics is None or len(topics) <= MAX_TOPICS_PER_PART:
-        return [group]
-    return [
-        OffsetFetchRequestGroup(
-            group_id=group.group_id,
-            member_id=group.member_id,
-            member_epoch=group.member_epoch,
-            topics=topics[start : start + MAX_TOPICS_PER_PART],
-        )
-        for start in range(0, len(topics), MAX_TOPICS_PER_PART)
-    ]
-
-
-def _join_answers(answers: list[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
-    """Join the responses to the parts of one group's request. The error of a part becomes the error of the
-    group.
+def _split_group(group: OffsetFetchRequestGroup) -> Iterator[tuple[OffsetFetchRequestGroup, bool]]:
+    """Split the request for a group into requests of at most `MAX_TOPICS_PER_PART` topics and
+    `MAX_PARTITIONS_PER_STEP` partitions. A topic of more partitions has requests of its own. The second value says
+    whether a request continues the topic of the request before it.
     """
-    if len(answers) == 1:
-        return answers[0]
-    refused = next((answer for answer in answers if answer.error_code != ErrorCode.NONE), None)
-    if refused is not None:
-        return refused
-    topics = [topic for answer in answers for topic in answer.topics]
-    return OffsetFetchResponseGroup(group_id=answers[0].group_id, topics=topics)
+    if group.topics is None:
+        yield group, False
+        return
+    topics: list[OffsetFetchRequestTopics] = []
+    left = MAX_PARTITIONS_PER_STEP
+    for topic in group.topics:
+        left -= len(topic.partition_indexes)
+        if topics and (left < 0 or len(topics) >= MAX_TOPICS_PER_PART):
+            yield _create_part_request(group, topics), False
+            topics, left = [], MAX_PARTITIONS_PER_STEP - len(topic.partition_indexes)
+        if left >= 0:
+            topics.append(topic)
+            continue
+        left = MAX_PARTITIONS_PER_STEP
+        for number, piece in enumerate(in_pieces(topic.partition_indexes)):
+            slice_of_topic = OffsetFetchRequestTopics(
+                name=topic.name, topic_id=topic.topic_id, partition_indexes=piece
+            )
+            yield _create_part_request(group, [slice_of_topic]), number > 0
+    if topics or not group.topics:
+        yield _create_part_request(group, topics), False
 
 
-def _to_group_request(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    topics = None
+def _create_part_request(
+    group: OffsetFetchRequestGroup, topics: list[OffsetFetchRequestTopics]
+) -> OffsetFetchRequestGroup:
+    return OffsetFetchRequestGroup(
+        group_id=group.group_id, member_id=group.member_id, member_epoch=group.member_epoch, topics=topics
+    )
+
+
+def _continue_part(before: _FetchPart, group: OffsetFetchRequestGroup, version: int) -> _FetchPart:
+    """Return the part with the next partitions of a topic. Its id was resolved with the first partitions."""
+    assert group.topics is not None
+    (topic,) = group.topics
+    if before.unknown:
+        error = build_error_entry(OffsetFetchResponseTopics, topic, version, ErrorCode.UNKNOWN_TOPIC_ID)
+        return before._replace(unknown=[error])
+    if before.topic_ids is not None:
+        (topic.name,) = before.topic_ids
+    return before._replace(group=group)
+
+
+async def _to_group_request(request: OffsetFetchRequest, budget: Budget) -> OffsetFetchRequestGroup:
+    topics: list[OffsetFetchRequestTopics] | None = None
     if request.topics is not None:
-        topics = [
-            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
-            for topic in request.topics
-        ]
+        topics = []
+        for piece in in_pieces(request.topics):
+            topics += [
+                OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+                for topic in piece
+            ]
+            await budget.checkpoint()
     return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
 

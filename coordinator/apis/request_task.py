@@ -22,7 +22,7 @@ When the client disconnects, CancelledError is thrown into the coroutine at once
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
@@ -35,6 +35,7 @@ from coordinator.network.request_context import RequestContext
 
 _LOG: Final = logging.getLogger("KafkaApis")
 
+P = TypeVar("P")
 T = TypeVar("T")
 
 RequestWork = Coroutine[Any, Any, Any]
@@ -376,6 +377,16 @@ class _RequestTask:
 
 def _ignore_end() -> None:
     """Do nothing at the end of the work: the default until the connection sets its own callback."""
+
+
+MAX_PARTITIONS_PER_STEP: Final = 500
+"""Partitions of a large request that are handled in one step. Other requests are answered after each step."""
+
+
+def in_pieces(partitions: Sequence[P]) -> Iterator[list[P]]:
+    """Split partitions into lists of at most `MAX_PARTITIONS_PER_STEP`; yield one empty list for no partitions."""
+    for start in range(0, max(1, len(partitions)), MAX_PARTITIONS_PER_STEP):
+        yield list(partitions[start : start + MAX_PARTITIONS_PER_STEP])
 
 
 _MAX_ON_LOOP: Final = 500

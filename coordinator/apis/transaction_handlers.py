@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from coordinator.apis.request_task import PartResponses, SendPart, gather_parts
+from coordinator.apis.request_task import PartResponses, SendPart, gather_parts, in_pieces
 from coordinator.apis.transaction_markers import TransactionEnd, TransactionMarkerWriter
 from coordinator.apis.transaction_router import TransactionRouter
 from coordinator.core.reply import DeferReply, defer_mapped
@@ -138,20 +138,20 @@ class TransactionsHandler:
         """The errors of each transaction that does not reach its coordinator; None for the others."""
         with PartResponses(context) as responses:
             for transaction in transactions:
+                await budget.checkpoint()
                 refused = await self._check_partitions(transaction.topics, budget, is_batch=is_batch)
                 refusals.append(refused)
                 if refused is None:
+                    added = await _create_add_partitions(transaction, budget, is_batch=is_batch)
                     budget.begin_changes()
-                    added = _create_add_partitions(transaction, is_batch=is_batch)
                     responses.send(partial(self._ask_coordinator, added, context))
             answers: Iterator[AddPartitionsResult] = iter(await responses)
         results = []
         for transaction, refused in zip(transactions, refusals, strict=True):
             errors = next(answers).errors if refused is None else refused
-            topics = []
-            for topic in transaction.topics:
-                topics.append(_create_topic_result(topic, errors, version))
-                await budget.checkpoint()
+            topics = [
+                await _create_topic_result(topic, errors, version, budget) for topic in transaction.topics
+            ]
             results.append(
                 AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics)
             )
@@ -168,21 +168,23 @@ class TransactionsHandler:
         been deleted afterwards: a deleted partition needs no marker.
         """
         errors: dict[tuple[str, int], ErrorCode] = {}
+        is_refused = False
         for requested in topics:
             topic = self._catalogue.find_topic(requested.name)
             count = 0 if topic is None else len(topic.partitions)
             is_forbidden = (
                 is_internal(requested.name) and not is_batch
             )  # brokers send batches, for groups too
-            for number in requested.partitions:
-                error = ErrorCode.OPERATION_NOT_ATTEMPTED
-                if is_forbidden:
-                    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                elif not 0 <= number < count:
-                    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                errors[requested.name, number] = error
-            await budget.checkpoint()
-        is_refused = any(error is not ErrorCode.OPERATION_NOT_ATTEMPTED for error in errors.values())
+            for piece in in_pieces(requested.partitions):
+                for number in piece:
+                    error = ErrorCode.OPERATION_NOT_ATTEMPTED
+                    if is_forbidden:
+                        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                    elif not 0 <= number < count:
+                        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    is_refused |= error is not ErrorCode.OPERATION_NOT_ATTEMPTED
+                    errors[requested.name, number] = error
+                await budget.checkpoint()
         return errors if is_refused else None
 
     def _ask_coordinator(self, request: AddPartitions, context: RequestContext, defer: DeferReply) -> object:
@@ -206,30 +208,38 @@ def _to_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTra
     )
 
 
-def _create_add_partitions(transaction: AddPartitionsToTxnTransaction, *, is_batch: bool) -> AddPartitions:
+async def _create_add_partitions(
+    transaction: AddPartitionsToTxnTransaction, budget: Budget, *, is_batch: bool
+) -> AddPartitions:
+    partitions: list[tuple[str, int]] = []
+    for topic in transaction.topics:
+        for piece in in_pieces(topic.partitions):
+            partitions += [(topic.name, number) for number in piece]
+            await budget.checkpoint()
     return AddPartitions(
         transactional_id=transaction.transactional_id,
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,
-        partitions=[(topic.name, number) for topic in transaction.topics for number in topic.partitions],
+        partitions=partitions,
         verify_only=transaction.verify_only,
         transaction_version=_BROKER_LEVEL if is_batch else _CLIENT_LEVEL,
     )
 
 
-def _create_topic_result(
-    topic: AddPartitionsToTxnTopic, errors: Errors, version: int
+async def _create_topic_result(
+    topic: AddPartitionsToTxnTopic, errors: Errors, version: int, budget: Budget
 ) -> AddPartitionsToTxnTopicResult:
-    return AddPartitionsToTxnTopicResult(
-        name=topic.name,
-        results_by_partition=[
+    result = AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=[])
+    for piece in in_pieces(topic.partitions):
+        result.results_by_partition += [
             AddPartitionsToTxnPartitionResult(
                 partition_index=number,
                 partition_error_code=_convert_error(errors[topic.name, number], version),
             )
-            for number in topic.partitions
-        ],
-    )
+            for number in piece
+        ]
+        await budget.checkpoint()
+    return result
 
 
 def _convert_error(error: ErrorCode, version: int) -> ErrorCode:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from coordinator.apis import authorization_rules, offset_handlers
+from coordinator.apis import authorization_rules, offset_handlers, request_task
 from coordinator.broker.server import Server
 from coordinator.core.time_budget import TimeBudget
 from coordinator.network import request_routes
@@ -149,6 +149,8 @@ def interruption(monkeypatch: pytest.MonkeyPatch) -> Interruption:
     monkeypatch.setattr(TimeBudget, "checkpoint", lambda _: made.checkpoint())
     monkeypatch.setattr(authorization_rules, "ELEMENTS_PER_STEP", 1)
     monkeypatch.setattr(offset_handlers, "MAX_TOPICS_PER_PART", 1)
+    for module in (offset_handlers, request_task):
+        monkeypatch.setattr(module, "MAX_PARTITIONS_PER_STEP", 1)
     monkeypatch.setattr(request_routes, "MAX_INLINE_ELEMENTS", 1)  # every request is a large one
     return made
 
