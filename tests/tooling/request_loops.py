@@ -4,11 +4,18 @@ How it works. The syntax trees of `protocol/messages` give the fields of each me
 lists. Classes of the examined folders with such fields count as messages, too, and so do aliases of unions. In
 `coordinator/apis`, `topics`, `group` and `transactions` the types of local names follow from annotations of
 parameters with a message class (also in a union, a sequence or a mapping's value), from assignments, and from the
-targets of loops: in `for topic in request.topics` the name `topic` has the class of the list's elements. A loop is
-a `for`, a comprehension, or a call that reads a whole list, such as `sorted(request.topics)` or
-`set(topic.partitions)`. A function is covered if it awaits `checkpoint`, or if it is a generator, whose
-caller decides when the next step runs. A nested function counts for itself, and knows the names of the function
-around it.
+targets of loops: in `for topic in request.topics` the name `topic` has the class of the list's elements.
+`getattr(request, field)` is the list of a generic rule of authorization. A loop is a `for`, a comprehension, or a
+call that reads a whole list, such as `sorted(request.topics)` or `set(topic.partitions)`. The part of a list up to
+a constant, such as `topics[:MAX_TOPICS]`, is bounded.
+
+A function is covered in one of three cases:
+
+- it awaits `checkpoint`;
+- it is a generator, whose caller decides when the next step runs;
+- its module calls it only in lambdas for another thread.
+
+A nested function counts for itself, and knows the names of the function around it.
 
 What it cannot see. A list that reaches a function without an annotation with a message class, for example as an
 attribute of `self`. A loop over values that were built from the list, such as a list of names, the records of a
@@ -21,7 +28,7 @@ fields of requests, so loops over them do not count.
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +51,8 @@ READERS: Final = {
 }  # fmt: skip
 """Calls that read a list that is their argument. The elements of the result have the type of the list's elements
 where the call is in `PASSING`."""
+THREAD_CALLS: Final = {"call_in_thread", "run_in_thread_if_large"}
+"""Calls that run a function in another thread, at least for a large request."""
 PASSING: Final = {"filter", "iter", "list", "reversed", "sorted", "tuple", "islice", "set", "chain"}
 
 
@@ -54,6 +63,8 @@ class Type:
     structs: tuple[str, ...] = ()
     is_list: bool = False
     element: "Type | None" = None
+    is_bounded: bool = False
+    """Whether it is the part of a list up to a constant, such as `topics[:MAX_TOPICS]`."""
 
 
 Types = Mapping[str, Mapping[str, Type]]
@@ -151,11 +162,27 @@ def find_loops(path: str, text: str, types: Types, aliases: Mapping[str, Type]) 
     """Return the lines of the loops of each function without a checkpoint, by `path:Class.function`."""
     visitor = _Visitor(types, aliases)
     visitor.visit(ast.parse(text))
+    in_thread = find_functions_of_threads(text)
     return {
         f"{path}:{scope.name}": sorted(set(scope.loops))
         for scope in visitor.finished
-        if scope.loops and not scope.is_covered
+        if scope.loops and not scope.is_covered and scope.name not in in_thread
     }
+
+
+def find_functions_of_threads(text: str) -> set[str]:
+    """Return the functions of a module that it calls only in arguments of `THREAD_CALLS`."""
+    calls: dict[str, list[bool]] = {}
+
+    def visit(node: ast.AST, in_thread: bool) -> None:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            calls.setdefault(node.id, []).append(in_thread)
+        is_thread_call = isinstance(node, ast.Call) and _name(node.func) in THREAD_CALLS
+        for child in ast.iter_child_nodes(node):
+            visit(child, in_thread or (is_thread_call and isinstance(child, ast.Lambda)))
+
+    visit(ast.parse(text), False)
+    return {name for name, places in calls.items() if all(places)}
 
 
 def examine() -> dict[str, list[int]]:
@@ -179,6 +206,14 @@ def _name(node: ast.expr) -> str:
     if isinstance(node, ast.Name):
         return node.id
     return node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _is_bounded(part: ast.Slice) -> bool:
+    """Whether a slice ends at a constant of the module."""
+    end = part.upper
+    return part.lower is None and (
+        isinstance(end, ast.Constant) or (isinstance(end, ast.Name) and end.id.isupper())
+    )
 
 
 def _parse_field(annotation: ast.expr) -> Type | None:
@@ -319,12 +354,13 @@ class _Visitor(ast.NodeVisitor):
         if found is None or not found.is_list:
             self._bind(target, None)
             return
-        self._scopes[-1].loops.append(iterated.lineno)
+        if not found.is_bounded:
+            self._scopes[-1].loops.append(iterated.lineno)
         self._bind(target, found.element)
 
     def _is_list(self, node: ast.expr) -> bool:
         found = self._infer(node.value if isinstance(node, ast.Starred) else node)
-        return found is not None and found.is_list
+        return found is not None and found.is_list and not found.is_bounded
 
     # Types
 
@@ -343,13 +379,17 @@ class _Visitor(ast.NodeVisitor):
             owner = self._infer(node.value)
             if owner is None or not owner.is_list:
                 return None
-            return owner if isinstance(node.slice, ast.Slice) else owner.element
+            if isinstance(node.slice, ast.Slice):
+                return replace(owner, is_bounded=True) if _is_bounded(node.slice) else owner
+            return owner.element
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             return self._infer_call(node)
         return None
 
     def _infer_call(self, node: ast.Call) -> Type | None:
         name = _name(node.func)
+        if name == "getattr" and _name(node.args[0]) == "request":
+            return Type(is_list=True)
         if name in {"items", "values"} and isinstance(node.func, ast.Attribute):
             return self._infer(node.func.value)
         lists = [found for found in map(self._infer, node.args) if found is not None and found.is_list]

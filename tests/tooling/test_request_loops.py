@@ -11,7 +11,7 @@ from coordinator.core.time_budget import SLICE_NS
 from tests.tooling import request_loops
 
 EXCEPTIONS = Path(__file__).with_name("request_loops.toml")
-MAX_OPEN = 32
+MAX_OPEN = 9
 """Functions that take longer than a slice for the largest request. A change may only lower it."""
 
 MESSAGES = """
@@ -75,6 +75,27 @@ async def with_checkpoint(request: SampleRequest, budget):
     for topic in request.topics:
         await budget.checkpoint()
 
+def up_to_a_constant(request: SampleRequest):
+    return [part for topic in request.topics[:MOST] for part in topic.parts[:10]]
+
+def up_to_a_number_of_the_client(request: SampleRequest, most):
+    return list(request.topics[:most])
+
+def of_any_field(request, field):
+    return set(getattr(request, field))
+
+def runs_in_a_thread(request: SampleRequest):
+    return list(request.topics)
+
+def runs_in_a_thread_and_here(request: SampleRequest):
+    return list(request.topics)
+
+async def calls_threads(request: SampleRequest):
+    await run_in_thread_if_large(lambda: runs_in_a_thread(request), 1)
+    await run_in_thread_if_large(lambda: runs_in_a_thread_and_here(request), 1)
+    runs_in_a_thread_and_here(request)
+    await run_in_thread_if_large(lambda: 1, up_to_a_constant(request))
+
 async def awaits_something_else(request: SampleRequest, task):
     for topic in request.topics:
         await task
@@ -117,6 +138,9 @@ def test_the_rule_sees_loops_in_a_module_that_breaks_it() -> None:
         "of_attribute": 1,
         "outer.inner": 1,
         "awaits_something_else": 1,
+        "up_to_a_number_of_the_client": 1,
+        "of_any_field": 1,
+        "runs_in_a_thread_and_here": 1,
     }
 
 

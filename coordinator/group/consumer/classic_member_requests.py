@@ -228,8 +228,8 @@ def _parse_subscription(join: ParsedJoin, most_bytes: int) -> ConsumerProtocolSu
     """Parse the subscription in the member's first protocol.
 
     Raises:
-        GroupApiError: INCONSISTENT_GROUP_PROTOCOL; INVALID_REQUEST for too many names or owned partitions; UNKNOWN_SERVER_ERROR if the
-            record cannot fit into the log.
+        GroupApiError: INCONSISTENT_GROUP_PROTOCOL; INVALID_REQUEST for too many names or owned partitions;
+            UNKNOWN_SERVER_ERROR if the record cannot fit into the log.
     """
     metadata = join.protocols[0][1]
     if len(metadata) > most_bytes:

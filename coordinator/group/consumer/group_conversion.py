@@ -327,7 +327,7 @@ def _build_classic_member(member: ConsumerMember) -> ClassicMember:
 
 
 def convert_to_topic_ids(topics: Iterable[TopicPartitions], image: TopicsImage) -> TargetPartitions:
-    """Convert partitions to topic ids; omit deleted topics. A client may repeat a topic for each of its partitions."""
+    """Convert partitions to topic ids; omit deleted topics. A client may repeat a topic for each partition."""
     found: dict[bytes, list[int]] = {}
     for topic in topics:
         known = image.by_name.get(topic.topic)
