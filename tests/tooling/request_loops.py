@@ -12,7 +12,7 @@ a constant, such as `topics[:MAX_TOPICS]`, is bounded.
 A function is covered in one of three cases:
 
 - it awaits `checkpoint`;
-- it is a generator, whose caller decides when the next step runs;
+- it is a generator: the caller decides when the next step runs;
 - its module calls it only in lambdas for another thread.
 
 A nested function counts for itself, and knows the names of the function around it.
