@@ -160,6 +160,39 @@ async def test_every_single_form_of_offset_fetch(client: Client, version: int) -
     assert parts == [(1, 11, "m", 0), (2, -1, "", 0)]
 
 
+@pytest.mark.parametrize("version", [7, 9, 10])
+async def test_a_topic_of_more_partitions_than_a_step_has_one_entry(
+    server: Server, client: Client, version: int
+) -> None:
+    await client.call(commit({"orders": [0, 2], "payments": [0]}), 2)
+    wanted = {"orders": list(range(2_100)), "nowhere": [5], "payments": [0, 1], "missing": list(range(1_100))}
+    ids = dict.fromkeys(wanted, UNKNOWN) | {name: topic_id(server, name) for name in ("orders", "payments")}
+    topics = [
+        OffsetFetchRequestTopics(name=name, topic_id=ids[name], partition_indexes=partitions)
+        for name, partitions in wanted.items()
+    ]
+    if version == 7:
+        single = [
+            OffsetFetchRequestTopic(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in topics
+        ]
+        found = (await client.call(OffsetFetchRequest(group_id="g", topics=single), version)).topics
+    else:
+        group = OffsetFetchRequestGroup(group_id="g", topics=topics)
+        found = (await client.call(OffsetFetchRequest(groups=[group]), version)).groups[0].topics
+    numbers = [[part.partition_index for part in topic.partitions] for topic in found]
+    assert sorted(numbers) == sorted(wanted.values())
+    offsets = {
+        (len(topic.partitions), part.partition_index): part.committed_offset
+        for topic in found
+        for part in topic.partitions
+        if part.committed_offset >= 0
+    }
+    assert offsets == {(2_100, 0): 10, (2_100, 2): 12, (2, 0): 10}
+    if version < 10:
+        assert [topic.name for topic in found] == list(wanted)
+
+
 @pytest.mark.parametrize("version", [8, 9])
 async def test_several_groups_at_once_in_the_order_asked_for(client: Client, version: int) -> None:
     names = [f"g{number}" for number in range(8)]
