@@ -24,6 +24,7 @@ from typing import Any, Final, TypeVar, cast
 from unittest.mock import patch
 
 from benchmarks.connection import Connection
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.server import Server
 from coordinator.broker.server_settings import ServerSettings
 from coordinator.config.listeners import parse_listeners
@@ -415,8 +416,8 @@ def start_server(
     ):
         settings = ServerSettings(config, [listener], directory, list(topics), dict(properties))
         loop = ManualLoop(manual_clock)
-        server = loop.run(lambda: Server(settings, threads=cast("WorkerThreads", _LoopThreads(loop))))
-        loop.run(server.open)
+        threads = cast("WorkerThreads", _LoopThreads(loop))
+        server = loop.run(lambda: open_server(settings, threads=threads))
         control = loop.run(lambda: LazyControlPlane(server)) if has_control_plane else None
         try:
             endpoint = _begin_serving(server, loop)

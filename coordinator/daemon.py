@@ -10,9 +10,11 @@ import sys
 from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.server import Server
 from coordinator.broker.server_settings import ServerSettings
 from coordinator.broker.server_view import ServerView
+from coordinator.broker.services import ClusterMembership
 from coordinator.config.config_errors import ConfigError, StartNotice
 from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
 from coordinator.control.lazy_control import LazyControlPlane
@@ -24,8 +26,6 @@ from storage.storage_errors import StorageError, format_error_reason
 
 if TYPE_CHECKING:
     import ssl
-
-    from coordinator.cluster.daemon.etcd_cluster import EtcdCluster
 
 _LOG = logging.getLogger("KafkaServer")
 
@@ -87,8 +87,7 @@ async def _serve(settings: ServerSettings) -> int:
     asyncio.get_running_loop().set_exception_handler(_log_unexpected)
     try:
         http_listener = parse_http_listener(settings.config)
-        server = Server(settings, cluster=await _join_cluster(settings, stop))
-        server.open()
+        server = open_server(settings, membership=await _join_cluster(settings, stop))
     except (StartFailed, ConfigError) as error:
         _print_error(error)
         return EXIT_START_FAILED
@@ -144,7 +143,7 @@ class _StoppedBySignal(Exception):
     """A signal came."""
 
 
-async def _join_cluster(settings: ServerSettings, stop: asyncio.Event) -> "EtcdCluster | None":
+async def _join_cluster(settings: ServerSettings, stop: asyncio.Event) -> ClusterMembership | None:
     """The cluster that the settings name. Raises StartFailed; _StoppedBySignal when a signal comes before
     etcd answers."""
     if not settings.config.is_cluster:

@@ -13,7 +13,7 @@ from coordinator.core.reply import Reply
 from coordinator.core.response_status import AWAITING_DISK, BLOCKED
 from coordinator.core.time_budget import Budget
 from coordinator.network.request_context import RequestContext
-from coordinator.runtime.flusher import Flusher
+from coordinator.runtime.flusher import DurabilityBackend
 from coordinator.topics.data_plane import Completions, DataPlane, LongAnswer
 from coordinator.topics.data_plane_answer import (
     MAX_REPORTED_MISSING,
@@ -40,7 +40,7 @@ class DataPlaneHandler:
         self,
         data_plane: DataPlane,
         services: DataPlaneServices,
-        flusher: Flusher,
+        durability: DurabilityBackend,
         arrival: clock.Arrival,
         next_waiter: Callable[[], int],
         on_changes: OnTopicsChanged,
@@ -50,7 +50,7 @@ class DataPlaneHandler:
 
         Args:
             services: the services that long work waits for.
-            flusher: makes the logs durable that responses wait for.
+            durability: makes the logs durable that responses wait for.
         """
         self.services = services
         self._loop = services.loop
@@ -61,8 +61,8 @@ class DataPlaneHandler:
         self._on_changes = on_changes
         self._on_missing = on_missing
         self._delayed_fetches: dict[int, Reply] = {}
-        listeners = LogListeners(self._on_log_advanced, self._on_log_failed)
-        self.produce_purgatory = ProducePurgatory(self._loop, flusher, self._find_topic_id, listeners)
+        listeners = LogListeners(self._on_log_advanced, self._on_log_failed, data_plane.on_replication_failed)
+        self.produce_purgatory = ProducePurgatory(self._loop, durability, self._find_topic_id, listeners)
         """The responses that wait until records are durable."""
         self._expiry: asyncio.TimerHandle | None = None
         self._expiry_ms = 0

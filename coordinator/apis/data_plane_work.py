@@ -24,14 +24,21 @@ class DataPlaneServices:
         threads: WorkerThreads,
         request_tasks: RequestTasks,
         write_checkpoint: Callable[[CheckpointDraft], Awaitable[None]],
+        add_or_verify_partitions: Callable[[AddOrVerifyRequest], asyncio.Future[AddOrVerifyResult]],
     ) -> None:
-        """Create the services. `write_checkpoint` writes a checkpoint, and raises OSError."""
+        """Create the services.
+
+        Args:
+            loop: The event loop.
+            threads: The thread for large batches.
+            request_tasks: The suspended requests of all APIs.
+            write_checkpoint: Writes a checkpoint; raises OSError.
+            add_or_verify_partitions: Requests the result of the transaction coordinator.
+        """
         self.loop = loop
         self.request_tasks = request_tasks
-        """The suspended requests of all APIs."""
         self.write_checkpoint = write_checkpoint
-        self.add_or_verify_partitions: Callable[[AddOrVerifyRequest], asyncio.Future[AddOrVerifyResult]]
-        """Requests the result of the transaction coordinator. Set by the owner of the coordinator."""
+        self.add_or_verify_partitions = add_or_verify_partitions
         self._batches = ExecutorShare(threads.batch_executor)
 
     def create_work(self) -> "DataPlaneWork":

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from coordinator.core.reply import Reply
-from coordinator.runtime.flusher import DurabilityBackend, RoutedDurability
+from coordinator.runtime.flusher import DurabilityBackend
 from protocol.error_codes import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.log import PartitionLog
@@ -22,6 +22,8 @@ class LogListeners(NamedTuple):
     """Called when more of a log is durable."""
     on_log_failed: Callable[[TopicPartition, StorageError], None]
     """Called when a write to the disk failed."""
+    on_replication_failed: Callable[[TopicPartition, PartitionLog], None]
+    """Called when the replicated state of a log becomes unknown."""
 
 
 class _DelayedProduce:
@@ -59,8 +61,6 @@ class ProducePurgatory:
             durability: makes logs durable.
             topic_id: returns the id of a topic by name, empty for a deleted topic.
         """
-        self.on_replication_failed: Callable[[TopicPartition, PartitionLog], None] = lambda *_: None
-        """Called when the replicated state of a log becomes unknown; set by the owner of replicated logs."""
         self._loop = loop
         self._durability = durability
         self._topic_id = topic_id
@@ -68,10 +68,6 @@ class ProducePurgatory:
         self._waiting: dict[PartitionLog, list[_DelayedProduce]] = {}
         self._durability_callbacks: dict[PartitionLog, list[tuple[int, OnDurable]]] = {}
         """Other callbacks that wait until a log is durable up to an offset."""
-
-    def use_replication(self, replication: DurabilityBackend) -> None:
-        """Set the backend of the logs that are replicated to the key-value store."""
-        self._durability = RoutedDurability(self._durability, replication)
 
     # Waiting
 
@@ -155,7 +151,7 @@ class ProducePurgatory:
         if log.durability.replication_queue is None:
             self._listeners.on_log_failed(_parse_partition(log), error)
         else:
-            self.on_replication_failed(_parse_partition(log), log)
+            self._listeners.on_replication_failed(_parse_partition(log), log)
 
     def release_log(self, log: PartitionLog) -> None:
         """Fail the waiters of a replicated log that this broker no longer leads."""

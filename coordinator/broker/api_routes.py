@@ -2,9 +2,11 @@
 have no guards. Handlers of ACLs and of SCRAM credentials are imported on first use.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from coordinator.apis.broker_handlers import (
     ApiVersionsHandler,
@@ -17,23 +19,25 @@ from coordinator.apis.broker_handlers import (
     handle_sasl_handshake,
 )
 from coordinator.apis.data_plane_handler import DataPlaneHandler
-from coordinator.apis.find_coordinator import FindCoordinatorHandler, TransactionStateTopic
-from coordinator.apis.group_handlers import ConsumerGroupHandler, GroupAdminHandler, GroupRouter
+from coordinator.apis.find_coordinator import FindCoordinatorHandler
+from coordinator.apis.group_handlers import ConsumerGroupHandler, GroupAdminHandler
 from coordinator.apis.offset_handlers import OffsetCommitHandler, OffsetDeleteHandler, OffsetFetchHandler
 from coordinator.apis.request_task import RequestTasks
-from coordinator.cluster.partition_ownership import PartitionOwnership
+from coordinator.broker.lazy_transaction_coordinator import LazyTransactionCoordinator
+from coordinator.broker.services import ClusterMembership
 from coordinator.config.properties import Config
 from coordinator.core.shared_types import CONSUMER_OFFSETS
-from coordinator.network.request_context import RequestContext
-from coordinator.network.request_routes import FastPathFactory, Handler, Routes
+from coordinator.group.group_config import GroupConfig
+from coordinator.group.group_shard import GroupShard
+from coordinator.network.request_context import ApiCounts, RequestContext
+from coordinator.network.request_routes import FastPathFactory, Handler, Routes, create_counts
+from coordinator.runtime.runtime import Runtime
 from coordinator.security.lazy_security import LazySecurity
-from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import HANDLER_NAMES
+from coordinator.topics.data_plane import HANDLER_NAMES, DataPlane
 from protocol.apis import ApiKey
 
 if TYPE_CHECKING:
     from coordinator.apis.acl_handlers import Allows
-    from coordinator.broker.server import Server
     from coordinator.security.security_store import SecurityStore
 
 _WITHOUT_AUTHORIZER: Final[Mapping[int, Handler]] = {
@@ -43,69 +47,49 @@ _WITHOUT_AUTHORIZER: Final[Mapping[int, Handler]] = {
 }
 
 
-def create_routes_by_broker(
-    server: "Server", groups: GroupRouter, transaction_handlers: Mapping[int, Handler]
-) -> dict[int, Routes]:
-    """Return the routes of all brokers by node id. The brokers share their counters.
+class RouteServices(Struct, frozen=True, eq=False, kw_only=True):
+    """The parts of a server that the handlers of its brokers share."""
 
-    Args:
-        server: The server.
-        groups: Router of the groups for a single broker.
-        transaction_handlers: Handlers of transactions for a single broker.
-    """
-    brokers = server.brokers
-    if brokers.cluster is None:
-        routes = _create_broker_routes(server, groups, transaction_handlers)
-        if server.cluster is not None:
-            routes = server.cluster.refresh_unknown_topics(routes, server.data_plane.catalogue)
-        return {server.settings.config.node_id: routes}
-    from coordinator.apis.broker_routers import BrokerGroupRouter  # needed only with several brokers
-
-    tables: dict[int, Routes] = {}
-    for node_id in brokers.listeners:
-        router = BrokerGroupRouter(server.runtime, server.group_config, brokers.ownership, node_id)
-        handlers = server.transactions.create_broker_handlers(router, brokers.ownership, node_id)
-        tables[node_id] = table = _create_broker_routes(server, router, handlers)
-        table.counts = next(iter(tables.values())).counts
-    return tables
+    config: Config
+    cluster_id: str
+    runtime: Runtime[GroupShard]
+    group_config: GroupConfig
+    topics: DataPlaneHandler
+    data_plane: DataPlane
+    tasks: RequestTasks
+    transactions: LazyTransactionCoordinator
+    security: LazySecurity
+    membership: ClusterMembership
 
 
-def _create_broker_routes(
-    server: "Server", groups: GroupRouter, transaction_handlers: Mapping[int, Handler]
-) -> Routes:
-    return create_routes(
-        server.directory.meta.cluster_id,
-        server.settings.config,
-        groups,
-        server.topics,
-        server.data_plane.catalogue,
-        server.request_tasks,
-        server.transactions,
-        transaction_handlers,
-        server.security,
-        server.brokers.ownership,
+def create_routes_by_broker(services: RouteServices, node_ids: Iterable[int]) -> dict[int, Routes]:
+    """Return the routes of all brokers by node id. The brokers share their counters."""
+    counts = create_counts()
+    return {
+        node_id: services.membership.wrap_routes(
+            create_routes(services, node_id, counts), services.data_plane
+        )
+        for node_id in node_ids
+    }
+
+
+def create_routes(services: RouteServices, node_id: int, counts: Mapping[int, ApiCounts]) -> Routes:
+    """Return the route table of a broker, which counts its requests in `counts`."""
+    config, cluster_id, tasks, security = (
+        services.config,
+        services.cluster_id,
+        services.tasks,
+        services.security,
     )
-
-
-def create_routes(
-    cluster_id: str,
-    config: Config,
-    groups: GroupRouter,
-    topics: DataPlaneHandler,
-    catalogue: Catalogue,
-    tasks: RequestTasks,
-    transactions: TransactionStateTopic,
-    transaction_handlers: Mapping[int, Handler],
-    security: LazySecurity,
-    ownership: PartitionOwnership,
-) -> Routes:
-    """Return the route table of a broker, with the given handlers of transactions."""
+    catalogue, ownership = services.data_plane.catalogue, services.membership.ownership
+    groups = services.membership.create_group_router(services.runtime, services.group_config, node_id)
+    transactions = services.transactions
     offsets_topic = catalogue.find_topic(CONSUMER_OFFSETS)
     assert offsets_topic is not None, "the data plane shows the topic before there are routes"
     admin = GroupAdminHandler(groups)
     consumer_groups = ConsumerGroupHandler(groups, admin, config)
     create_handler = tasks.create_handler
-    handlers: dict[int, Handler] = dict.fromkeys(HANDLER_NAMES, topics.handle)
+    handlers: dict[int, Handler] = dict.fromkeys(HANDLER_NAMES, services.topics.handle)
     handlers |= {
         ApiKey.API_VERSIONS: ApiVersionsHandler(cluster_id, config.transaction_version).handle,
         ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(tasks, transactions, ownership, offsets_topic).handle,
@@ -126,7 +110,7 @@ def create_routes(
         ApiKey.SASL_HANDSHAKE: handle_sasl_handshake,
         ApiKey.SASL_AUTHENTICATE: handle_sasl_authenticate,
         **_create_credential_handlers(security, tasks),
-        **transaction_handlers,
+        **transactions.create_handlers(groups, node_id),
     }
     fast_path: FastPathFactory = groups.create_fast_path
     if security.authorizer is None:
@@ -143,7 +127,7 @@ def create_routes(
         ApiKey.HEARTBEAT: fast_path,
         ApiKey.CONSUMER_GROUP_HEARTBEAT: fast_path,
     }
-    return Routes(handlers, fast_paths, encode_unsupported_api_versions)
+    return Routes(handlers, fast_paths, encode_unsupported_api_versions, counts)
 
 
 def _create_acl_handlers(store: "SecurityStore", allows: "Allows", tasks: RequestTasks) -> dict[int, Handler]:

@@ -2,16 +2,19 @@
 `__consumer_offsets` for the runtime and the data plane; and the images of topics that groups use.
 
 An existing internal topic keeps its partition count even if the config changes, because its keys are hashed over
-it.
+it. `TopicChangePublisher` passes changes of topics on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from coordinator.broker.broker_metrics import BrokerMetrics
+from coordinator.broker.topic_log_lines import log_changes
 from coordinator.config.properties import Config
 from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, SEGMENT_BYTES_MIN
+from coordinator.core.daemon_log import LogLineLimit
 from coordinator.core.outcome import Context, Now
 from coordinator.core.shared_types import CONSUMER_OFFSETS, LogFlush
 from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
@@ -42,6 +45,18 @@ NO_CLIENT: Final = Context(0, 0, "", "")
 IMAGE_CHANGES: Final[tuple[type[TopicChange], ...]] = (TopicCreated, TopicDeleted, PartitionsAdded)
 """Changes that require a new image."""
 
+OnTopicsChanged = Callable[[Sequence[TopicChange]], None]
+"""Takes a batch of changes of topics or partitions."""
+
+
+class InternalTopicShape(NamedTuple):
+    """The partition count and the id of an internal topic in a cluster."""
+
+    partitions: int
+    topic_id: bytes
+    new_partitions: int
+    """Number of partitions that need room on this disk."""
+
 
 class InternalTopicLogs:
     """The logs of one internal topic."""
@@ -54,6 +69,7 @@ class InternalTopicLogs:
         config: Config,
         new_partitions: int,
         overrides: Mapping[str, str],
+        shape: InternalTopicShape | None = None,
     ) -> None:
         """Find or define an internal topic.
 
@@ -64,6 +80,7 @@ class InternalTopicLogs:
             config: Configuration of the broker.
             new_partitions: Number of partitions of a new topic.
             overrides: Properties of the topic.
+            shape: Shape of the topic in a cluster, which has its logs; None: the data directory has them.
 
         Raises:
             InvalidConfig: A property is invalid.
@@ -82,6 +99,8 @@ class InternalTopicLogs:
         """Number of partitions without a directory."""
         self.flush = LogFlush(config.log_flush) if config.log_flush else LogFlush.ALWAYS
         self.topic_id = next(filter(None, map(directory.find_topic_id, found)), None) or random_topic_id()
+        if shape is not None:
+            self.partitions, self.topic_id, self.new_partitions = shape
         self.overrides = dict(overrides)
         self._directory = directory
         self.config = replace(
@@ -110,9 +129,14 @@ class OffsetsTopic:
     """`__consumer_offsets`: its logs, and the groups in each of its partitions."""
 
     def __init__(
-        self, directory: DataDirectory, data_plane: DataPlane, config: Config, group_config: GroupConfig
+        self,
+        directory: DataDirectory,
+        data_plane: DataPlane,
+        config: Config,
+        group_config: GroupConfig,
+        shape: InternalTopicShape | None = None,
     ) -> None:
-        """Define the topic. Raises InvalidConfig, OSError."""
+        """Define the topic, with its shape in a cluster. Raises InvalidConfig, OSError."""
         overrides = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
@@ -125,6 +149,7 @@ class OffsetsTopic:
             config,
             config.offsets_topic_num_partitions,
             overrides,
+            shape,
         )
         self._config = config
         self._data_plane = data_plane
@@ -132,16 +157,13 @@ class OffsetsTopic:
         self._group_config = group_config
         self._consumer_config = config.view(ConsumerGroupConfig)
 
-    def create_internal_topic(
-        self, topics: Callable[[], TopicsImage], *, starts_leader_epochs: bool = False
-    ) -> InternalTopic[GroupShard]:
+    def create_internal_topic(self, topics: Callable[[], TopicsImage]) -> InternalTopic[GroupShard]:
         """Return the internal topic for the engine, with a group shard in each partition.
 
         A shard starts with the topics at the time of its load and gets all later changes.
 
         Args:
             topics: Returns the current topics.
-            starts_leader_epochs: Whether each load begins a leader epoch.
         """
         return InternalTopic(
             name=CONSUMER_OFFSETS,
@@ -155,7 +177,6 @@ class OffsetsTopic:
             logger="GroupCoordinator",
             contents_label="group metadata",
             is_read_only=is_read_only,
-            starts_leader_epochs=starts_leader_epochs,
             producer_expiration_ms=self._config.producer_id_expiration_ms,
         )
 
@@ -192,6 +213,8 @@ class TopicImages:
     """The current image of topics, shared by all partitions of the groups and replaced after each change."""
 
     def __init__(self, catalogue: Catalogue) -> None:
+        self.listeners: list[OnTopicsChanged] = []
+        """Called with each batch of changes after which the image is another one."""
         self._catalogue = catalogue
         self._current = self._create_image(0)
 
@@ -204,6 +227,33 @@ class TopicImages:
         before, self._current = self._current, self._create_image(self._current.version)
         return TopicsChanged(self._current, before.find_deleted(self._current))
 
+    def on_topics_changed(self, runtime: Runtime[GroupShard], changes: Sequence[TopicChange]) -> None:
+        """Send the new image to all groups, and notify the listeners."""
+        if any(isinstance(change, IMAGE_CHANGES) for change in changes):
+            runtime.notify_all(self.refresh())
+            for listener in self.listeners:
+                listener(changes)
+
     def _create_image(self, version: int) -> TopicsImage:
         topics = [TopicImage(topic.name, topic.topic_id, len(topic.partitions)) for topic in self._catalogue]
         return TopicsImage(topics, version + 1)
+
+
+class TopicChangePublisher:
+    """Counts and logs changes of topics, and passes each batch to the listeners in their order."""
+
+    def __init__(self, metrics: BrokerMetrics, line_limit: LogLineLimit) -> None:
+        self.listeners: list[OnTopicsChanged] = []
+        self._metrics = metrics
+        self._line_limit = line_limit
+
+    def record_changes(self, changes: Sequence[TopicChange]) -> None:
+        """Count and log changes that no listener needs, because the server is not open yet."""
+        self._metrics.count_changes(changes)
+        log_changes(changes, self._line_limit)
+
+    def publish_changes(self, changes: Sequence[TopicChange]) -> None:
+        """Count and log changes, and call the listeners."""
+        self.record_changes(changes)
+        for listener in self.listeners:
+            listener(changes)

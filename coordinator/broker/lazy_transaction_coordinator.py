@@ -9,33 +9,41 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import Struct
 
 from coordinator.apis.data_plane_handler import DataPlaneHandler
 from coordinator.apis.group_handlers import GroupRouter
 from coordinator.apis.request_task import RequestTasks
 from coordinator.broker.broker_metrics import BrokerMetrics
 from coordinator.broker.data_directory_errors import why_too_small
-from coordinator.broker.internal_topics import InternalTopicLogs, create_segment_config
+from coordinator.broker.internal_topics import InternalTopicLogs, InternalTopicShape, create_segment_config
 from coordinator.broker.open_transaction_finder import find_open_transactions
 from coordinator.broker.server_settings import ServerSettings
-from coordinator.cluster.partition_ownership import PartitionOwnership
 from coordinator.core import clock
 from coordinator.core.daemon_log import LogLineLimit
 from coordinator.core.shared_types import TRANSACTION_STATE
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Handler
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
 from coordinator.runtime.engine import Engine
+from coordinator.runtime.machine import InternalTopic, M
 from coordinator.runtime.partition_lifecycle import PartitionState
+from coordinator.runtime.runtime import Runtime
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import TopicChange, TopicCreated
+from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from protocol.apis import ApiKey
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from storage.data_directory import DataDirectory
 
 if TYPE_CHECKING:
+    from coordinator.apis.transaction_markers import TransactionMarkerWriter
+    from coordinator.apis.transaction_router import TransactionRouter
     from coordinator.broker.transaction_coordinator import TransactionCoordinator
-    from coordinator.cluster.daemon.cluster_transactions import ClusterTransactions
+    from coordinator.transactions.transaction_requests import TransactionConfig
+    from coordinator.transactions.transaction_shard import TransactionShard
 
 _LOG: Final = logging.getLogger("TransactionCoordinator")
 
@@ -53,33 +61,110 @@ TRANSACTION_APIS: Final = (
 )
 
 
+class TransactionMembership(Protocol):
+    """The part of transactions that depends on the membership of the server in a cluster."""
+
+    @property
+    def coordinates_all(self) -> bool:
+        """Whether this process coordinates every transaction: those that it does not know are then hanging."""
+
+    @property
+    def refusal(self) -> str | None:
+        """Why transactions are not possible on this broker; None if they are."""
+
+    def find_topic_shape(self) -> InternalTopicShape | None:
+        """Return the shape of the topic in the cluster; None: the data directory has it."""
+
+    def create_topic(self) -> bool:
+        """Create the topic. Return False if it will exist later; the creator then starts the transactions."""
+
+    def claim_partitions(self, engine: Engine, partitions: Sequence[CoordinatorPartition[Any]]) -> bool:
+        """Load the partitions, or claim those of this broker. Return whether this process loads all of them."""
+
+    def create_verifier(
+        self, router: "TransactionRouter", config: "TransactionConfig"
+    ) -> "TransactionRouter":
+        """Return a router to the coordinators of all brokers; `router` is that of this process."""
+
+    def create_marker_writer(self, writer: "TransactionMarkerWriter") -> "TransactionMarkerWriter":
+        """Return a writer of markers to all partitions; `writer` writes to those of this process."""
+
+
+class LocalTransactions:
+    """The `TransactionMembership` of brokers in one process."""
+
+    coordinates_all = True
+    refusal = None
+
+    def find_topic_shape(self) -> InternalTopicShape | None:
+        return None
+
+    def create_topic(self) -> bool:
+        return True
+
+    def claim_partitions(self, engine: Engine, partitions: Sequence[CoordinatorPartition[Any]]) -> bool:
+        for partition in partitions:
+            engine.open_partition(partition.name)
+        return True
+
+    def create_verifier(
+        self, router: "TransactionRouter", config: "TransactionConfig"
+    ) -> "TransactionRouter":
+        return router
+
+    def create_marker_writer(self, writer: "TransactionMarkerWriter") -> "TransactionMarkerWriter":
+        return writer
+
+
+class TransactionCluster(Protocol):
+    """The membership of the server in a cluster, as transactions use it."""
+
+    @property
+    def transactions(self) -> TransactionMembership:
+        """The part for transactions."""
+
+    def create_internal_topic(self, topic: InternalTopic[M], logs: InternalTopicLogs) -> InternalTopic[M]:
+        """Return an internal topic with the logs of this membership."""
+
+    def create_transaction_router(
+        self, runtime: "Runtime[TransactionShard]", config: "TransactionConfig", node_id: int
+    ) -> "TransactionRouter":
+        """Return the router of a broker's transactions."""
+
+
+class TransactionServices(Struct, frozen=True, eq=False, kw_only=True):
+    """The parts of a server that transactions use."""
+
+    settings: ServerSettings
+    loop: asyncio.AbstractEventLoop
+    directory: DataDirectory
+    engine: Engine
+    data_plane: DataPlane
+    groups: GroupRouter
+    """The groups of all brokers in the process."""
+    topics: DataPlaneHandler
+    tasks: RequestTasks
+    arrival: clock.Arrival
+    metrics: BrokerMetrics
+    line_limit: LogLineLimit
+    on_topics_changed: Callable[[Sequence[TopicChange]], None]
+    cluster: TransactionCluster
+
+
 class LazyTransactionCoordinator:
     """Handles the APIs of transactions, and creates their coordinator on first use."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        directory: DataDirectory,
-        data_plane: DataPlane,
-        settings: ServerSettings,
-        events: tuple[BrokerMetrics, LogLineLimit],
-        on_topics_changed: Callable[[Sequence[TopicChange]], None],
-    ) -> None:
-        """Create the handlers; call `connect_handlers` next.
+    def __init__(self, services: TransactionServices) -> None:
+        """Create the handlers.
 
         Args:
-            engine: Engine of the state machines.
-            directory: Data directory.
-            data_plane: Topics and their logs.
-            settings: Settings of the server.
-            events: Event counters, and the rate limit of their log lines.
-            on_topics_changed: Takes the creation of the topic.
+            services: Parts of the server.
 
         Raises:
             InvalidConfig: The configuration of the topic is invalid.
             OSError: The data directory cannot be read.
         """
-        config = settings.config
+        config = services.settings.config
         # As Kafka's `TransactionStateManager.transactionStateTopicConfigs`.
         overrides = {
             "cleanup.policy": "compact",
@@ -88,69 +173,54 @@ class LazyTransactionCoordinator:
             "unclean.leader.election.enable": "false",
             **create_segment_config(config.transaction_state_log_segment_bytes),
         }
-        new_partitions = config.transaction_state_log_num_partitions
+        self._membership = services.cluster.transactions
         self.logs = InternalTopicLogs(
-            TRANSACTION_STATE, directory, data_plane.catalogue, config, new_partitions, overrides
+            TRANSACTION_STATE,
+            services.directory,
+            services.data_plane.catalogue,
+            config,
+            config.transaction_state_log_num_partitions,
+            overrides,
+            self._membership.find_topic_shape(),
         )
         self.coordinator: TransactionCoordinator | None = None
         """The coordinator since its first use."""
-        self.cluster: ClusterTransactions | None = None
-        """The cluster's part of transactions; set by a cluster's daemon."""
         self.is_started = False
         self._is_created = False
         self._is_closing = False
         self._creation_callbacks: list[Callable[[], None]] = []
         self._creation_timer: asyncio.TimerHandle | None = None
-        self._engine = engine
-        self._data_plane = data_plane
-        self._settings = settings
-        self._events = events
-        self._on_topics_changed = on_topics_changed
+        self._services = services
         self._has_ended_hanging = False
         """Whether hanging transactions, which no coordinator knows, have been ended."""
+        services.groups.runtime.lifecycle.load_listeners.append(lambda _: self._on_group_partition_read())
 
-    def connect_handlers(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        groups: GroupRouter,
-        topics: DataPlaneHandler,
-        tasks: RequestTasks,
-        arrival: clock.Arrival,
-    ) -> dict[int, Handler]:
-        """Connect the other handlers of the server. Return the handlers of transactions by API key."""
-        self._loop = loop
-        self._groups = groups
-        self._topics = topics
-        self._tasks = tasks
-        self._arrival = arrival
-        topics.services.add_or_verify_partitions = lambda request: (
-            self._require_coordinator().add_partitions_manager.request_partitions(request)
-        )
-        groups.runtime.lifecycle.load_listeners.append(lambda _: self._on_group_partition_read())
-        handlers: dict[int, Handler] = {key: partial(self._handle_request, key) for key in TRANSACTION_APIS}
-        return handlers | {ApiKey.INIT_PRODUCER_ID: self._init_producer_id}
-
-    def create_broker_handlers(
-        self, groups: GroupRouter, ownership: PartitionOwnership, node_id: int
-    ) -> dict[int, Handler]:
-        """Return the handlers of one broker among several in the process. Call `connect_handlers` first.
+    def create_handlers(self, groups: GroupRouter, node_id: int) -> dict[int, Handler]:
+        """Return the handlers of one broker by API key.
 
         Args:
             groups: Router of the broker's groups.
-            ownership: Ownership of partitions.
             node_id: Id of the broker.
         """
 
         @cache
         def handlers() -> Mapping[int, Handler]:
-            return self._require_coordinator().create_broker_handlers(groups, ownership, node_id)
+            return self._require_coordinator().create_handlers(groups, node_id)
 
         def handle(key: ApiKey, request: Any, context: RequestContext) -> object:
-            if key is ApiKey.INIT_PRODUCER_ID and request.transactional_id is None:
-                return self._topics.handle(request, context)
             return handlers()[key](request, context)
 
-        return {key: partial(handle, key) for key in (*TRANSACTION_APIS, ApiKey.INIT_PRODUCER_ID)}
+        def init_producer_id(request: InitProducerIdRequest, context: RequestContext) -> object:
+            if request.transactional_id is None:
+                return self._services.topics.handle(request, context)
+            return handlers()[ApiKey.INIT_PRODUCER_ID](request, context)
+
+        by_key: dict[int, Handler] = {key: partial(handle, key) for key in TRANSACTION_APIS}
+        return by_key | {ApiKey.INIT_PRODUCER_ID: init_producer_id}
+
+    def add_or_verify_partitions(self, request: AddOrVerifyRequest) -> "asyncio.Future[AddOrVerifyResult]":
+        """Add partitions of a Produce request to their transactions, or verify them."""
+        return self._require_coordinator().add_partitions_manager.request_partitions(request)
 
     @property
     def partitions(self) -> int:
@@ -161,37 +231,20 @@ class LazyTransactionCoordinator:
         if self.coordinator is None:
             from coordinator.broker.transaction_coordinator import TransactionCoordinator
 
-            self.coordinator = TransactionCoordinator(
-                self._loop,
-                self._engine,
-                self._settings.config,
-                self.logs,
-                self._data_plane,
-                self._groups,
-                self._topics,
-                self._tasks,
-                self._arrival,
-                self._events,
-                self._on_topics_changed,
-                self.cluster,
-            )
+            self.coordinator = TransactionCoordinator(self._services, self.logs)
             self.coordinator.runtime.lifecycle.load_listeners.append(lambda _: self._on_partition_read())
         return self.coordinator
-
-    def _handle_request(self, key: ApiKey, request: Any, context: RequestContext) -> object:
-        return self._require_coordinator().handlers[key](request, context)
-
-    def _init_producer_id(self, request: InitProducerIdRequest, context: RequestContext) -> object:
-        if request.transactional_id is None:
-            return self._topics.handle(request, context)
-        return self._handle_request(ApiKey.INIT_PRODUCER_ID, request, context)
 
     # Start
 
     def start_if_needed(self) -> None:
         """Start if the directory has the topic or an open transaction."""
-        if self.logs.exists or find_open_transactions(self._data_plane, self._groups.runtime):
+        if self.logs.exists or self._has_open_transactions():
             self.start()
+
+    def _has_open_transactions(self) -> bool:
+        services = self._services
+        return bool(find_open_transactions(services.data_plane, services.groups.runtime))
 
     def start(self) -> str | None:
         """Create the topic if necessary, and load its partitions. A cluster's daemon first waits until the
@@ -202,20 +255,18 @@ class LazyTransactionCoordinator:
         if self._is_closing:
             return "the server is closing"
         refusal = self._why_not_creatable()
+        services, logs = self._services, self.logs
         if refusal is not None:
-            if self._events[1].admit(TRANSACTION_STATE):
+            if services.line_limit.admit(TRANSACTION_STATE):
                 _LOG.error("%s cannot be made: %s", TRANSACTION_STATE, refusal)
             return refusal
-        if self.cluster is not None and not self.cluster.is_started:
-            self.cluster.create_topic()
+        if not self._membership.create_topic():
             return None
-        logs = self.logs
         if not logs.exists:
-            self._data_plane.catalogue.open_files.reserve_for_coordinators(logs.partitions)
+            services.data_plane.catalogue.open_files.reserve_for_coordinators(logs.partitions)
         self.is_started = True
-        runtime = self._require_coordinator().runtime
-        partitions = runtime.partitions
-        self._data_plane.attach_internal(
+        partitions = self._require_coordinator().runtime.partitions
+        services.data_plane.attach_internal(
             TRANSACTION_STATE,
             logs.topic_id,
             logs.overrides,
@@ -224,24 +275,20 @@ class LazyTransactionCoordinator:
             lambda number: partitions[number].readable_offset,
             lambda number: partitions[number].producers,
         )
-        if self.cluster is not None:
-            self._is_created = True  # later FindCoordinator requests get the owner
-            self.cluster.claim_partitions()
-        else:
-            self._creation_timer = self._loop.call_later(CREATION_TIMEOUT_S, self._finish_creation)
-            for partition in partitions:
-                self._engine.open_partition(partition.name)
+        self._creation_timer = services.loop.call_later(CREATION_TIMEOUT_S, self._finish_creation)
+        if not self._membership.claim_partitions(services.engine, partitions):
+            self._finish_creation()  # later FindCoordinator requests get the owner
         if not logs.exists:
             created = TopicCreated(TRANSACTION_STATE, logs.topic_id, logs.partitions, automatic=True)
-            self._on_topics_changed([created])
+            services.on_topics_changed([created])
         return None
 
     def _why_not_creatable(self) -> str | None:
         """Return why the topic cannot be created, such as a lack of file descriptors; None if it can."""
-        if self.cluster is not None and self.cluster.refusal is not None:
-            return self.cluster.refusal
-        settings, logs = self._settings, self.logs
-        files = self._data_plane.catalogue.open_files
+        if self._membership.refusal is not None:
+            return self._membership.refusal
+        settings, logs = self._services.settings, self.logs
+        files = self._services.data_plane.catalogue.open_files
         if not logs.exists and files.max_partitions - files.reserved < logs.partitions:
             return f"there are no file descriptors for {logs.partitions} partitions of {TRANSACTION_STATE}"
         return why_too_small(settings.files, settings.data_dir, logs.new_partitions)
@@ -277,19 +324,19 @@ class LazyTransactionCoordinator:
         """End hanging transactions once all groups are loaded and known. In a cluster other brokers may know the
         transactions, so this does nothing there.
         """
-        if self.cluster is not None:
+        if not self._membership.coordinates_all:
             return
-        if not self.is_started and find_open_transactions(self._data_plane, self._groups.runtime):
+        if not self.is_started and self._has_open_transactions():
             self.start()
         self._end_hanging_transactions()
 
     def _on_group_partition_read(self) -> None:
         """Handle the late load of a group partition that the disk refused at the start."""
-        if self._engine.is_loaded and not self._has_ended_hanging:
+        if self._services.engine.is_loaded and not self._has_ended_hanging:
             self.on_groups_read()
 
     def _end_hanging_transactions(self) -> None:
-        if self.is_started and not self._has_ended_hanging and self.cluster is None:
+        if self.is_started and not self._has_ended_hanging and self._membership.coordinates_all:
             self._has_ended_hanging = self._require_coordinator().end_hanging_transactions()
 
     def on_partition_lost(self, number: int) -> None:

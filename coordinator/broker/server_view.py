@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from coordinator import __version__
 from coordinator.broker.broker_metrics import BrokerMetrics
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.broker.topic_log_lines import describe_offline
 from coordinator.config.listeners import Address
 from coordinator.core.daemon_log import AddressLineLimit
@@ -84,85 +84,85 @@ class ServerMetrics(Struct, frozen=True):
     """Disk failures of group logs and of the files next to them."""
 
 
-async def collect_metrics(server: Server, budget: Budget) -> ServerMetrics:
+async def collect_metrics(services: Services, budget: Budget) -> ServerMetrics:
     """Return the metrics of a server that listens. The values without a loop are read after the last checkpoint."""
-    log_bytes = await _count_log_bytes(server, budget)
-    connections = await _collect_connection_metrics(server, budget)
+    log_bytes = await _count_log_bytes(services, budget)
+    connections = await _collect_connection_metrics(services, budget)
     return ServerMetrics(
-        groups=_count_groups(server),
-        consumer_groups=_count_consumer_groups(server),
-        partitions=Counter(partition.state for partition in server.runtime.partitions),
-        transactional_ids=(ids := _count_transactional_ids(server)),
-        transaction_partitions=_count_transaction_partitions(server),
+        groups=_count_groups(services),
+        consumer_groups=_count_consumer_groups(services),
+        partitions=Counter(partition.state for partition in services.runtime.partitions),
+        transactional_ids=(ids := _count_transactional_ids(services)),
+        transaction_partitions=_count_transaction_partitions(services),
         open_transactions=sum(ids[state.value] for state in (ONGOING, *PREPARED)),
-        events=server.metrics.copy(),
-        requests={key: counts.copy() for key, counts in server.routes.counts.items()},
+        events=services.metrics.copy(),
+        requests={key: counts.copy() for key, counts in services.routes.counts.items()},
         connections=connections,
-        waiters=server.engine.waiter_count + server.topics.waiter_count,
-        timers=server.engine.timer_count,
-        tasks=len(asyncio.all_tasks(server.loop)),
+        waiters=services.engine.waiter_count + services.topics.waiter_count,
+        timers=services.engine.timer_count,
+        tasks=len(asyncio.all_tasks(services.loop)),
         memory_blocks=sys.getallocatedblocks(),
         log_bytes=log_bytes,
-        flushes=server.flusher.syncs,
-        flush_seconds=server.flusher.sync_ns / 1e9,
-        disk_refusals=server.disk_failures.count,
+        flushes=services.flusher.syncs,
+        flush_seconds=services.flusher.sync_ns / 1e9,
+        disk_refusals=services.disk_failures.count,
     )
 
 
-async def _count_log_bytes(server: Server, budget: Budget) -> Counter[str]:
+async def _count_log_bytes(services: Services, budget: Budget) -> Counter[str]:
     log_bytes: Counter[str] = Counter()
-    for number, part in enumerate(list(server.data_plane.catalogue.iterate_hosted())):
+    for number, part in enumerate(list(services.data_plane.catalogue.iterate_hosted())):
         # A topic that was deleted during a checkpoint has no series any more.
         if part.log is not None and not part.log.is_deleted:
             log_bytes[part.name.topic] += part.log.size_bytes
         if number % _ITEMS_PER_STEP == 0:
             await budget.checkpoint()
-    for name, log in server.engine.list_open_logs().items():
+    for name, log in services.engine.list_open_logs().items():
         log_bytes[name.topic] += log.size_bytes
     return log_bytes
 
 
-def _count_groups(server: Server) -> Counter[str]:
+def _count_groups(services: Services) -> Counter[str]:
     states: Counter[str] = Counter()
-    for partition in server.runtime.partitions:
+    for partition in services.runtime.partitions:
         if partition.machine is not None:
             for state, count in partition.machine.classic_states.items():
                 states[state.value] += count
     return states
 
 
-def _count_consumer_groups(server: Server) -> Counter[str]:
+def _count_consumer_groups(services: Services) -> Counter[str]:
     states: Counter[str] = Counter()
-    for partition in server.runtime.partitions:
+    for partition in services.runtime.partitions:
         if partition.machine is not None:
             for state, count in partition.machine.consumer_states.items():
                 states[state.value] += count
     return states
 
 
-def _count_transactional_ids(server: Server) -> Counter[str]:
+def _count_transactional_ids(services: Services) -> Counter[str]:
     states: Counter[str] = Counter()
-    for partition in _list_transaction_partitions(server):
+    for partition in _list_transaction_partitions(services):
         if partition.machine is not None:
             for state, count in partition.machine.states.items():
                 states[state.value] += count
     return states
 
 
-def _count_transaction_partitions(server: Server) -> Counter[PartitionState]:
-    return Counter(partition.state for partition in _list_transaction_partitions(server))
+def _count_transaction_partitions(services: Services) -> Counter[PartitionState]:
+    return Counter(partition.state for partition in _list_transaction_partitions(services))
 
 
-def _list_transaction_partitions(server: Server) -> Sequence[CoordinatorPartition[Any]]:
+def _list_transaction_partitions(services: Services) -> Sequence[CoordinatorPartition[Any]]:
     """Return the partitions of `__transaction_state`; empty before the first use of transactions."""
-    transactions = server.transactions
+    transactions = services.transactions
     if not transactions.is_started or transactions.coordinator is None:
         return ()
     return transactions.coordinator.runtime.partitions
 
 
-async def _collect_connection_metrics(server: Server, budget: Budget) -> ConnectionMetrics:
-    connections = server.connections
+async def _collect_connection_metrics(services: Services, budget: Budget) -> ConnectionMetrics:
+    connections = services.connections
     unanswered_requests = answer_bytes = 0
     for number, connection in enumerate(list(connections.open)):
         if connection in connections.open:  # not closed at a checkpoint
@@ -219,18 +219,18 @@ class ServerOverview(NamedTuple):
     failed_transaction_partitions: int
 
 
-def find_standing(server: Server) -> str:
+def find_standing(services: Services) -> str:
     """Return whether a server is ready, loading or closing."""
-    if server.is_closing:
+    if services.is_closing:
         return "closing"
-    return "ready" if server.ready.is_set() else "loading"
+    return "ready" if services.ready.is_set() else "loading"
 
 
-def create_overview(server: Server) -> ServerOverview:
+def create_overview(services: Services) -> ServerOverview:
     """Return the overview of a server that listens."""
-    partitions = server.runtime.partitions
+    partitions = services.runtime.partitions
     states = [partition.state for partition in partitions]
-    transactions = server.transactions
+    transactions = services.transactions
     coordinator = transactions.coordinator if transactions.is_started else None
     shards = (
         []
@@ -239,13 +239,13 @@ def create_overview(server: Server) -> ServerOverview:
     )
     return ServerOverview(
         version=__version__,
-        data_dir=server.settings.data_dir,
-        standing=find_standing(server),
+        data_dir=services.settings.data_dir,
+        standing=find_standing(services),
         listeners=[
             ListenerOverview(endpoint.listener.name, endpoint.bound_address, endpoint.advertised_address)
-            for endpoint in server.endpoints
+            for endpoint in services.endpoints
         ],
-        topics=sum(not topic.is_internal for topic in server.data_plane.catalogue),
+        topics=sum(not topic.is_internal for topic in services.data_plane.catalogue),
         groups=sum(part.machine.group_count for part in partitions if part.machine is not None),
         partitions=len(partitions),
         loaded_partitions=states.count(PartitionState.OWNED),
@@ -262,37 +262,37 @@ def create_overview(server: Server) -> ServerOverview:
 class ServerView:
     """The server that the HTTP port shows. Every call reads the current state, in the thread of the event loop."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, services: Services) -> None:
+        self._services = services
 
     @property
     def standing(self) -> str:
         """Ready, loading or closing."""
-        return find_standing(self._server)
+        return find_standing(self._services)
 
     @property
     def line_limit(self) -> AddressLineLimit:
         """Rate limit by address of the log lines about invalid peers, on all ports."""
-        return self._server.connections.line_limit
+        return self._services.connections.line_limit
 
     def list_failed_partitions(self) -> list[TopicPartition]:
         """Return the coordinator partitions, of groups and of transactions, that failed to load."""
-        return self._server.engine.list_failed_partitions()
+        return self._services.engine.list_failed_partitions()
 
     def find_disk_refusal(self) -> str | None:
         """Return why the disk rejects commits of some groups, with the name of a file; None while it accepts
         them.
         """
-        return self._server.engine.find_write_failure()
+        return self._services.engine.find_write_failure()
 
     def describe_offline_partitions(self) -> str | None:
         """Return a short list of the topic partitions without a working log; None if all have one."""
-        return describe_offline(self._server.data_plane.list_failed_partitions())
+        return describe_offline(self._services.data_plane.list_failed_partitions())
 
     def create_overview(self) -> ServerOverview:
         """Return the state of a server that listens."""
-        return create_overview(self._server)
+        return create_overview(self._services)
 
     async def collect_metrics(self) -> ServerMetrics:
         """Return the metrics. Other requests are served at the checkpoints of the collection."""
-        return await collect_metrics(self._server, TimeBudget(self._server.run_queue))
+        return await collect_metrics(self._services, TimeBudget(self._services.run_queue))

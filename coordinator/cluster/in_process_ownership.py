@@ -11,6 +11,7 @@ from zlib import crc32
 
 from coordinator.cluster.partition_ownership import (
     BrokerInfo,
+    ClusterOperationError,
     MoveCause,
     PartitionMoveListener,
     Reassignment,
@@ -19,10 +20,6 @@ from storage.topic_partition import TopicPartition
 
 OnPartitionMoved = Callable[[TopicPartition, int | None, int | None, MoveCause], None]
 """Takes a partition, its owners before and after, and the cause."""
-
-
-class ClusterOperationError(Exception):
-    """An operation is not possible; the text has the reason."""
 
 
 class InProcessOwnership:

@@ -49,6 +49,10 @@ class BrokerInfo(Struct):
         return node._replace(node_id=self.node_id, port=self.ports[node.listener], rack=self.rack)
 
 
+class ClusterOperationError(Exception):
+    """An operation on brokers or owners is not possible; the text has the reason."""
+
+
 class ClusterChangeRefused(OSError):
     """Another broker made a conflicting change, or the store is unavailable."""
 

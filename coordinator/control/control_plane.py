@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from coordinator.broker.group_event_log import EventRank
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.admin.cluster_operations import ClusterOperations
 from coordinator.control.admin.coordinator_failover import CoordinatorFailover
 from coordinator.control.admin.group_operations import GroupOperations
@@ -44,7 +44,7 @@ class ControlPlane:
 
     def __init__(
         self,
-        server: Server,
+        services: Services,
         namespaces: NamespaceRegistry | None = None,
         group_removals: GroupRemovals | None = None,
         commits: CommitFeed | None = None,
@@ -52,60 +52,68 @@ class ControlPlane:
         """Create the control plane of an open server.
 
         Args:
-            server: The server.
+            services: The open parts of the server.
             namespaces: All brokers of the process, for a broker beside the daemon's own.
             group_removals: The group removals of a namespace, which outlive a reset.
             commits: A feed of stored commits that its creator connects with the oracles; None to observe commits
                 from now on, if `oracle.commits` is on.
         """
-        self.server: Final = server
-        self.allows_crash_faults = server.settings.config.control_enable in ("true", "open")
-        """Whether what harms the process was let in in so many words."""
+        self.services: Final = services
+        self.allows_crash_faults = services.settings.config.control_enable in ("true", "open")
+        """Whether the configuration allows faults that end the process."""
         self.actions = ActionLog()
         self.group_removals = removals = group_removals or GroupRemovals()
-        server.group_events.subscribe(EventRank.REMOVALS, removals.on_event)
+        services.group_events.subscribe(EventRank.REMOVALS, removals.on_event)
         self.namespaces = namespaces or NamespaceRegistry(
-            server, self.actions, self._create_namespace_control
+            services, self.actions, self._create_namespace_control
         )
-        self.group_client = InternalGroupClient(server.runtime, server.arrival, server.brokers.ownership)
-        self.member_connections = MemberConnections(server.connections)
-        self.clocks = ClockRegistry(server, self.actions, self.group_client, self.member_connections)
+        self.group_client = InternalGroupClient(
+            services.runtime, services.arrival, services.membership.ownership
+        )
+        self.member_connections = MemberConnections(services.connections)
+        self.clocks = ClockRegistry(services, self.actions, self.group_client, self.member_connections)
         group_now = self.clocks.group_now
-        self.clock_commands = ClockCommands(server, self.actions, self.group_client, self.clocks, removals)
+        self.clock_commands = ClockCommands(services, self.actions, self.group_client, self.clocks, removals)
         self.member_commands = MemberCommands(
-            server, self.actions, self.group_client, self.member_connections, self.clocks, removals
+            services, self.actions, self.group_client, self.member_connections, self.clocks, removals
         )
         self.offset_expiry = OffsetExpiry(self.actions, self.group_client, self.clocks, removals)
-        self.topics = TopicOperations(server, self.actions)
+        self.topics = TopicOperations(services, self.actions)
         self.groups = GroupOperations(
-            server, self.group_client, self.member_connections, self.actions, removals, group_now
+            services, self.group_client, self.member_connections, self.actions, removals, group_now
         )
         self.stand_ins = StandInRegistry(
-            server, self.actions, self.group_client, self.groups, self.member_connections
+            services, self.actions, self.group_client, self.groups, self.member_connections
         )
         self.offsets = OffsetOperations(
-            self.groups, self.group_client, server.data_plane, self.actions, server.run_queue
+            self.groups, self.group_client, services.data_plane, self.actions, services.run_queue
         )
-        self.ledger = create_ledger(server, self.actions, self.member_connections, group_now)
+        self.ledger = create_ledger(services, self.actions, self.member_connections, group_now)
         self.stream = EventStream()
-        server.group_events.subscribe(EventRank.LEDGER, self.ledger.on_event)
-        server.group_events.subscribe(EventRank.STREAM, self.stream.on_event)
-        server.runtime.unload_listeners.append(lambda part: self.ledger.on_partition_unloaded(part.number))
+        services.group_events.subscribe(EventRank.LEDGER, self.ledger.on_event)
+        services.group_events.subscribe(EventRank.STREAM, self.stream.on_event)
+        services.runtime.unload_listeners.append(lambda part: self.ledger.on_partition_unloaded(part.number))
         self.waits = GroupWaits(
-            server, self.group_client, self.member_connections, self.actions, group_now, removals, self.ledger
+            services,
+            self.group_client,
+            self.member_connections,
+            self.actions,
+            group_now,
+            removals,
+            self.ledger,
         )
         self.waits.hint_providers.append(self.clocks.frozen_hints)
         self.failover = CoordinatorFailover(
-            server,
+            services,
             self.actions,
             self.group_client,
             removals,
             self.clocks.find_group,
             self.clocks.disconnected_members.silent_ms,
         )
-        self.cluster = ClusterOperations(server, self.actions)
+        self.cluster = ClusterOperations(services, self.actions)
         self.faults = FaultRegistry(
-            server,
+            services,
             self.actions,
             self.failover,
             self.member_connections,
@@ -114,9 +122,9 @@ class ControlPlane:
             allows_crash_faults=self.allows_crash_faults,
         )
         self.waits.hint_providers.append(self.faults.held_hints)
-        self.oracles = OracleService(server, self.actions, group_now, commits)
+        self.oracles = OracleService(services, self.actions, group_now, commits)
         self.recordings = RecordingRegistry(self.group_client)
-        self._create_metrics(server)
+        self._create_metrics(services)
         self.traces = create_exporter() if namespaces is None else None
         """Exports closed rebalances; None where traces are off."""
         if self.traces is not None:
@@ -141,20 +149,20 @@ class ControlPlane:
         self.oracles.close()
         self.clocks.close(ended_scope)
 
-    def _create_metrics(self, server: Server) -> None:
+    def _create_metrics(self, services: Services) -> None:
         counts = GroupCountTable()
-        server.group_events.subscribe(EventRank.METRICS, counts.on_event)
+        services.group_events.subscribe(EventRank.METRICS, counts.on_event)
         self.ledger.listeners.append(counts.on_rebalance_closed)
         self.oracles.listeners.append(counts.on_violation)
         self.metrics = ControlMetricsSource(
-            counts, self.ledger, self.clocks, self.faults, server.brokers, server.run_queue
+            counts, self.ledger, self.clocks, self.faults, services.membership, services.run_queue
         )
         self.group_metrics = GroupMetricsSource(
-            counts, self.ledger, self.clocks, server.data_plane, server.run_queue
+            counts, self.ledger, self.clocks, services.data_plane, services.run_queue
         )
 
-    def _create_namespace_control(self, server: Server, group_removals: GroupRemovals) -> "ControlPlane":
-        return ControlPlane(server, self.namespaces, group_removals)
+    def _create_namespace_control(self, services: Services, group_removals: GroupRemovals) -> "ControlPlane":
+        return ControlPlane(services, self.namespaces, group_removals)
 
     async def _freeze_clock(self, group_id: str) -> None:
         await self.clocks.set_clock(group_id, frozen=True, expires_disconnected=False)
@@ -168,17 +176,17 @@ class LedgerLimits(Struct, frozen=True, kw_only=True):
 
 
 def create_ledger(
-    server: Server, actions: ActionLog, connections: MemberConnections, group_now: Callable[[str], Now]
+    services: Services, actions: ActionLog, connections: MemberConnections, group_now: Callable[[str], Now]
 ) -> RebalanceLedger:
     """Create the ledger of an open server, which does not listen to its events yet. In: the time of a group."""
-    limits = server.settings.config.view(LedgerLimits)
-    catalogue = server.data_plane.catalogue
+    limits = services.settings.config.view(LedgerLimits)
+    catalogue = services.data_plane.catalogue
 
     def count_partitions(topic: str) -> int | None:
         found = catalogue.find_topic(topic)
         return None if found is None else len(found.partitions)
 
-    file = LedgerFile(server.settings.files, limits.ledger_file) if limits.ledger_file else None
+    file = LedgerFile(services.settings.files, limits.ledger_file) if limits.ledger_file else None
     return RebalanceLedger(
         actions,
         connections,
@@ -186,6 +194,6 @@ def create_ledger(
         group_now,
         limits.ledger_bytes,
         file,
-        turn=lambda: server.group_events.first_number,
-        topics=server.topic_images.get_current,
+        turn=lambda: services.group_events.first_number,
+        topics=services.topic_images.get_current,
     )

@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from coordinator.broker.group_event_log import EventRank
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.core.outcome import Now
 from coordinator.group.group_event_types import GroupEvent, GroupLoaded
 
@@ -27,16 +27,16 @@ class LazyControlPlane:
     """Made when a server is open and does not listen yet, so that nothing is missed. All methods belong to
     the event loop's thread."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._pending_events: deque[tuple[int, GroupEvent, int, Now]] = deque(maxlen=MAX_PENDING)
         self._control: ControlPlane | None = None
         self._creation: asyncio.Task[None] | None = None
         self.created = asyncio.Event()
         """Set when it is there."""
-        server.group_events.subscribe(EventRank.BUFFER, self._on_event)
-        config = server.settings.config
-        self._commits = _create_commit_feed(server) if config.oracle_commits else None
+        services.group_events.subscribe(EventRank.BUFFER, self._on_event)
+        config = services.settings.config
+        self._commits = _create_commit_feed(services) if config.oracle_commits else None
         if config.ledger_file:
             # A file misses nothing.
             self.get_or_create()
@@ -46,10 +46,10 @@ class LazyControlPlane:
         if self._control is None:
             from coordinator.control.control_plane import ControlPlane
 
-            self._server.group_events.unsubscribe(self._on_event)
-            self._control = ControlPlane(self._server, commits=self._commits)
+            self._services.group_events.unsubscribe(self._on_event)
+            self._control = ControlPlane(self._services, commits=self._commits)
             for pending in self._pending_events:
-                self._server.group_events.publish(*pending)
+                self._services.group_events.publish(*pending)
             self._pending_events.clear()
             if self._commits is not None:
                 self._commits.subscribe(self._control.oracles.on_commit)
@@ -60,11 +60,11 @@ class LazyControlPlane:
         self._pending_events.append((partition, event, number, now))
         # Groups from before the start have no active users.
         if self._creation is None and type(event) is not GroupLoaded:
-            self._creation = self._server.loop.create_task(self._create_in_background())
+            self._creation = self._services.loop.create_task(self._create_in_background())
 
     async def _create_in_background(self) -> None:
         try:
-            await self._server.loop.run_in_executor(None, _import_control)
+            await self._services.loop.run_in_executor(None, _import_control)
             self.get_or_create()
         except Exception as problem:  # noqa: BLE001 - the coordinator runs without its control plane
             _LOG.error("The control room cannot be made", exc_info=problem)
@@ -87,10 +87,10 @@ class LazyControlPlane:
             await self._control.finish()
 
 
-def _create_commit_feed(server: Server) -> "CommitFeed":
+def _create_commit_feed(services: Services) -> "CommitFeed":
     from coordinator.control.diagnosis.commit_observer import CommitFeed
 
-    return CommitFeed(server.runtime)
+    return CommitFeed(services.runtime)
 
 
 def _import_control() -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from coordinator.broker.broker_metrics import EtcdMetrics, find_increment
 from coordinator.broker.broker_metrics import GroupCounts as EventCounts
-from coordinator.broker.broker_set import BrokerSet
+from coordinator.broker.services import ClusterMembership
 from coordinator.control.admin.offset_operations import PartitionEnds, find_partition_ends
 from coordinator.control.clock.clock_registry import ClockRegistry
 from coordinator.control.diagnosis.violation import Severity, Violation
@@ -175,10 +175,10 @@ class ControlMetricsSource:
         ledger: RebalanceLedger,
         clocks: ClockRegistry,
         faults: FaultRegistry,
-        brokers: BrokerSet,
+        membership: ClusterMembership,
         run_queue: RunQueue,
     ) -> None:
-        self._brokers = brokers
+        self._membership = membership
         self._run_queue = run_queue
         self._counts = counts
         self._ledger = ledger
@@ -197,9 +197,9 @@ class ControlMetricsSource:
             frozen_groups=len(self._clocks.list_frozen())
             + (governed if default is not None and default.is_frozen else 0),
             session_margin=margin,
-            owned_partitions=self._brokers.owned_counts,
-            moves=self._brokers.moves,
-            engine=self._brokers.etcd_metrics,
+            owned_partitions=self._membership.owned_counts,
+            moves=self._membership.moves,
+            engine=self._membership.etcd_metrics,
         )
 
     async def _scan_groups(self) -> tuple[float, int]:

@@ -104,6 +104,11 @@ RefuseApiVersions = Callable[[int], bytes | bytearray]
 """Takes a correlation id and returns the frame of a response with the supported versions of ApiVersions."""
 
 
+def create_counts() -> dict[int, ApiCounts]:
+    """Return counters of requests for all advertised APIs."""
+    return {key: ApiCounts() for key in APIS}
+
+
 class Routes:
     """The handlers by api key, and the routes that are derived from them."""
 
@@ -112,6 +117,7 @@ class Routes:
         handlers: Mapping[int, Handler],
         fast_paths: Mapping[int, FastPathFactory],
         refuse_api_versions: RefuseApiVersions,
+        counts: Mapping[int, ApiCounts] | None = None,
     ) -> None:
         """Create routes.
 
@@ -119,6 +125,7 @@ class Routes:
             handlers: A handler for each advertised API.
             fast_paths: Functions that recognise repeated requests, by api key.
             refuse_api_versions: Answers an unsupported version of ApiVersions.
+            counts: Counters of requests by api key, which tables may share; default: new ones.
         """
         missing = set(APIS) ^ set(handlers)
         assert not missing, f"served and advertised differ: {sorted(missing)}"
@@ -130,7 +137,7 @@ class Routes:
         """Routes by api key << 16 | version. `find_route` adds missing ones."""
         self.epoch = object()
         """The identity of the handlers of this table; another one after each change of an interceptor."""
-        self.counts = {key: ApiCounts() for key in handlers}
+        self.counts = create_counts() if counts is None else counts
 
     def with_handlers(self, handlers: Mapping[int, Handler]) -> "Routes":
         """Return another table with other handlers for some APIs, which share the request counts.
@@ -141,9 +148,7 @@ class Routes:
             key: _disable_fast_path(factory) if key in handlers else factory
             for key, factory in self._fast_paths.items()
         }
-        routes = Routes({**self._handlers, **handlers}, fast_paths, self._refuse_api_versions)
-        routes.counts = self.counts
-        return routes
+        return Routes({**self._handlers, **handlers}, fast_paths, self._refuse_api_versions, self.counts)
 
     def get_interceptors(self, api_key: int) -> InterceptorChain[Handler]:
         """Return the interceptors of the requests of an API. They get every request, also a repeated one."""

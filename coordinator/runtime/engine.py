@@ -39,7 +39,6 @@ class Engine:
         files: Files,
         group_clock: GroupClock,
         failures: OngoingFailures,
-        on_loaded: Callable[[], None],
     ) -> None:
         """Create an engine without topics.
 
@@ -49,14 +48,15 @@ class Engine:
             files: File system of the logs.
             group_clock: Clock of the groups.
             failures: Ongoing failures of the disk.
-            on_loaded: Called once, when every partition that was opened at the start is loaded or its load has
-                failed (for good, or until the next attempt).
         """
         self.runtimes: dict[str, Runtime[Any]] = {}
         """Runtimes by topic."""
         self.is_loaded = False
         self._receivers: dict[str, Receiver] = {}
-        self._on_loaded = on_loaded
+        self.loaded_listeners: list[Callable[[], None]] = []
+        """Called once, when every partition that was opened at the start is loaded or its load has failed (for
+        good, or until the next attempt).
+        """
         self._queue = LoadQueue(loop, threads.opener, self._on_all_read)
         self._engine_context = EngineContext(
             loop, threads.flusher, files, group_clock, failures, self._queue, self._deliver
@@ -127,7 +127,8 @@ class Engine:
     def _on_all_read(self) -> None:
         if not self.is_loaded:
             self.is_loaded = True
-            self._on_loaded()
+            for on_loaded in self.loaded_listeners:
+                on_loaded()
 
     # All topics
 

@@ -26,6 +26,8 @@ from inspect import iscoroutinefunction
 from pkgutil import resolve_name
 from typing import Any, Final, Protocol
 
+from msgspec import Struct
+
 from coordinator import __name__ as root_package
 from coordinator.cluster.partition_ownership import PartitionOwnership, SingleBrokerOwnership
 from coordinator.config.consumer_group_properties import ConsumerGroupProperties
@@ -55,7 +57,7 @@ from coordinator.topics.long_work import (
     reject_transaction,
 )
 from coordinator.topics.partition import ReadablePartition
-from coordinator.topics.producer_ids import ProducerIdManager
+from coordinator.topics.producer_ids import ProducerIdManager, ReserveProducerIds
 from coordinator.topics.topic import Topic, random_topic_id
 from coordinator.topics.topic_name import find_name_error, is_internal
 from protocol.apis import ApiKey
@@ -121,6 +123,26 @@ def _random_session_id() -> int:
     return 1 + int.from_bytes(os.urandom(8)) % MAX_SESSION_ID
 
 
+class DataPlaneEnvironment(Struct, frozen=True, eq=False, kw_only=True):
+    """The parts of a server that the data plane uses. The defaults are those of a single broker."""
+
+    ownership: PartitionOwnership | None = None
+    """Which broker leads which partition; None: this one leads all."""
+    records: ClusterRecords | None = None
+    """Stores the records of replicated topics in a cluster."""
+    reserve_producer_ids: ReserveProducerIds | None = None
+    """Reserves blocks of producer ids in a cluster; None: the catalogue does."""
+    group_bounds: ConsumerGroupProperties = ConsumerGroupProperties()
+    """The bounds of group configs."""
+    broker_configs: Iterable[BrokerConfig] = ()
+    """The broker's own properties, for DescribeConfigs."""
+    available_fetch_bytes: Callable[[], int] | None = None
+    """Returns how many bytes of records a response may hold beyond its first batch; None: `fetch.max.bytes`."""
+
+
+SINGLE_BROKER: Final = DataPlaneEnvironment()
+
+
 class DelayedFetchHandler(Protocol):
     """Completes delayed fetches."""
 
@@ -137,19 +159,17 @@ class DataPlane:
         config: DataPlaneConfig,
         catalogue: Catalogue,
         random_session_id: Callable[[], int],
-        cluster_id: str,
+        environment: DataPlaneEnvironment,
     ) -> None:
         self.catalogue = catalogue
         """The server resolves names, ids, partitions and properties of topics with it."""
         self.config = config
-        self.broker_configs: Iterable[BrokerConfig] = ()
-        """The broker's own properties for DescribeConfigs; the server sets them."""
-        self.ownership: PartitionOwnership = SingleBrokerOwnership(config.node_id)
-        """Which broker leads which partition. A cluster replaces it."""
-        self.group_bounds = ConsumerGroupProperties()
-        """The bounds of group configs; the server sets them."""
-        self.available_fetch_bytes: Callable[[], int] = lambda: self.config.fetch_max_bytes
-        """Return how many bytes of records a response may hold beyond its first batch. The server replaces it."""
+        self.broker_configs = environment.broker_configs
+        self.ownership: PartitionOwnership = environment.ownership or SingleBrokerOwnership(config.node_id)
+        """Which broker leads which partition."""
+        self.group_bounds = environment.group_bounds
+        self.available_fetch_bytes = environment.available_fetch_bytes or (lambda: config.fetch_max_bytes)
+        self._records = environment.records
         self.fetch_purgatory = FetchPurgatory()
         self.fetch_sessions = FetchSessionCache(
             config.max_incremental_fetch_session_cache_slots,
@@ -157,8 +177,8 @@ class DataPlane:
             random_session_id,
         )
         self.directory = directory
-        self.cluster_id = cluster_id
-        self.producer_ids = ProducerIdManager(catalogue)
+        self.cluster_id = directory.meta.cluster_id
+        self.producer_ids = ProducerIdManager(catalogue, environment.reserve_producer_ids)
         catalogue.unassign_replicas = lambda partition: self.ownership.unassign_replicas(partition)
         self.deferred_errors: list[OSError] = []
         """Write errors during `open` that do not prevent the start."""
@@ -174,7 +194,7 @@ class DataPlane:
         *,
         new_topic_id: Callable[[], bytes] = random_topic_id,
         random_session_id: Callable[[], int] = _random_session_id,
-        records: ClusterRecords | None = None,
+        environment: DataPlaneEnvironment = SINGLE_BROKER,
     ) -> "DataPlane":
         """Open every topic in the data directory. A log that cannot be opened leaves its partition offline.
 
@@ -183,16 +203,16 @@ class DataPlane:
             config: the configuration.
             new_topic_id: returns a new topic id of 16 bytes.
             random_session_id: returns a fetch session id.
-            records: stores the records of replicated topics in a cluster.
+            environment: the parts of the server that the data plane uses.
 
         Raises:
             DamagedFile: the catalogue file is malformed.
             InvalidConfig: a property has an invalid value.
             OSError: the disk failed.
         """
-        catalogue = Catalogue(directory, config, new_topic_id, records)
+        catalogue = Catalogue(directory, config, new_topic_id, environment.records)
         catalogue.load()
-        plane = cls(directory, config, catalogue, random_session_id, directory.meta.cluster_id)
+        plane = cls(directory, config, catalogue, random_session_id, environment)
         try:
             catalogue.save()
         except OSError as error:
@@ -245,6 +265,11 @@ class DataPlane:
         """
         found = self.catalogue.find_partition(topic, number)
         return None if found is None or self.ownership.is_remote(found.name) else found
+
+    def on_replication_failed(self, partition: TopicPartition, log: PartitionLog) -> None:
+        """Handle a replicated log with an unknown state in the cluster's store: it must be loaded anew."""
+        assert self._records is not None, partition
+        self._records.on_failed(partition, log)
 
     # Delayed fetches
 

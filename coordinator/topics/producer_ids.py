@@ -12,15 +12,18 @@ from coordinator.topics.long_work import LongWork
 
 BLOCK_SIZE: Final = 1000
 
+ReserveProducerIds = Callable[[], int]
+"""Reserves a block in a cluster, in any thread. Returns its first id; raises OSError."""
+
 
 class ProducerIdManager:
     """Gives out producer ids."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: Catalogue, reserve_block: ReserveProducerIds | None = None) -> None:
+        """Create a manager. `reserve_block` replaces the reservation in the catalogue."""
         self._catalogue = catalogue
         self._next = self._end = catalogue.producer_ids_reserved
-        self.reserve_block: Callable[[], int] | None = None
-        """Reserves a block in a cluster, in any thread. Returns its first id; raises OSError."""
+        self._reserve_block = reserve_block
 
     def take_producer_id(self) -> int | None:
         """Return an id that no producer has had; None where a block has to be reserved first."""
@@ -36,7 +39,7 @@ class ProducerIdManager:
         Raises OSError when the disk refuses; no id is lost then."""
         work.begin_changes()
         while (producer_id := self.take_producer_id()) is None:
-            if self.reserve_block is None:
+            if self._reserve_block is None:
                 end = await self._catalogue.reserve_producer_ids(work, self._end, BLOCK_SIZE)
                 # Another request may have given out ids of this block, and reserved the next one.
                 self._end = max(end, self._end)
@@ -48,5 +51,5 @@ class ProducerIdManager:
 
     def _reserve_cluster_block(self) -> int | None:
         """Return the first id of a block of the cluster; None where another request has reserved one meanwhile."""
-        assert self.reserve_block is not None
-        return self.reserve_block() if self._next == self._end else None
+        assert self._reserve_block is not None
+        return self._reserve_block() if self._next == self._end else None

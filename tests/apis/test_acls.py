@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from coordinator.apis import acl_handlers, scram_credential_handlers
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.server import Server
 from coordinator.core.message_text import StartFailed
 from coordinator.security.core.acl import (
@@ -327,14 +328,14 @@ async def test_a_damaged_file_stops_the_start(tmp_path: Path, content: bytes, wh
     (tmp_path / "security.json").write_bytes(content)
     for properties in ({}, AUTHORIZER):
         with pytest.raises(StartFailed, match=rf"security\.json: .*{why}"):
-            Server(settings(tmp_path, properties)).open()
+            open_server(settings(tmp_path, properties))
     assert (tmp_path / "security.json").read_bytes() == content
 
 
 async def test_a_file_that_cannot_be_read_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "security.json").mkdir()
     with pytest.raises(StartFailed, match=r"security\.json: is a directory"):
-        Server(settings(tmp_path, AUTHORIZER)).open()
+        open_server(settings(tmp_path, AUTHORIZER))
 
 
 def without_marker(directory: Path) -> None:
@@ -354,7 +355,7 @@ async def test_a_directory_that_had_acls_does_not_start_without_them(
     (tmp_path / "security.json").unlink()
     for _ in range(2):
         with pytest.raises(StartFailed, match=rf"security\.json: is missing.*{HAS_SECURITY} from .*meta"):
-            Server(settings(tmp_path, properties)).open()
+            open_server(settings(tmp_path, properties))
     (tmp_path / "security.json").write_bytes(kept)
     async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
         assert described(await client.call(describe(), 3)) == [ACL]
@@ -372,7 +373,7 @@ async def test_a_directory_of_an_earlier_version_is_protected_from_its_first_sta
         pass
     (tmp_path / "security.json").unlink()
     with pytest.raises(StartFailed, match=r"security\.json: is missing"):
-        Server(settings(tmp_path, {})).open()
+        open_server(settings(tmp_path, {}))
 
 
 async def test_acls_that_no_authorizer_enforces_are_told_at_the_start(

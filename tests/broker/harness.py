@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.server import Server
 from coordinator.broker.server_settings import ServerSettings
 from coordinator.broker.server_view import ServerMetrics, collect_metrics
@@ -78,8 +79,7 @@ def settings(
 
 async def start(how: ServerSettings, *, wait: bool = True, group_clock: GroupClock | None = None) -> Server:
     """A server that listens; ready as well, unless `wait` is false."""
-    server = Server(how, group_clock=group_clock)
-    server.open()
+    server = open_server(how, group_clock=group_clock)
     await server.listen()
     if wait:
         await asyncio.wait_for(server.ready.wait(), TIMEOUT_S)

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.directory_recovery import recover_directory
 from coordinator.broker.server import Server
 from coordinator.core.message_text import StartFailed
@@ -335,9 +336,8 @@ async def test_power_cuts_at_random_instants(seed: int) -> None:
 async def test_a_read_only_directory_cannot_be_served(tmp_path: Path) -> None:
     files = FaultyFiles()
     files.fail("any", 1, errno.EROFS, times=10**9)
-    server = Server(settings(DATA, files=files))
     with pytest.raises(StartFailed, match="read-only"):
-        server.open()
+        open_server(settings(DATA, files=files))
 
 
 async def test_a_partition_that_fails_while_it_is_compacted() -> None:

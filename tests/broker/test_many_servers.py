@@ -9,6 +9,7 @@ import threading
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.server import Server
 from coordinator.runtime.worker_threads import WorkerThreads
 from protocol.error_codes import ErrorCode
@@ -35,8 +36,7 @@ leak grows with every round."""
 
 
 async def _live_and_end(data_dir: str, files: Files, threads: WorkerThreads) -> None:
-    server = Server(settings(data_dir, FEW, topics=TOPICS, files=files), threads)
-    server.open()
+    server = open_server(settings(data_dir, FEW, topics=TOPICS, files=files), threads=threads)
     await server.listen()
     await asyncio.wait_for(server.ready.wait(), 60)
     async with Client(server) as client:
@@ -122,9 +122,8 @@ async def test_transactions_of_the_same_name_are_those_of_their_server(tmp_path:
     async with AsyncExitStack() as stack:
         at: list[tuple[Transactor, Client]] = []
         for number in range(AT_ONCE):
-            server = Server(settings(tmp_path / f"data-{number}", FEW, topics=TOPICS), threads)
+            server = open_server(settings(tmp_path / f"data-{number}", FEW, topics=TOPICS), threads=threads)
             stack.push_async_callback(server.close)
-            server.open()
             await server.listen()
             await asyncio.wait_for(server.ready.wait(), 60)
             at.append((Transactor(), await stack.enter_async_context(Client(server))))

@@ -67,7 +67,8 @@ async def test_offsets_of_a_topic_that_is_deleted_while_its_groups_are_read_go()
         for request, version in ((DELETE, 3), (CREATE, 5)):
             # As a connection hands it in, but at once: the groups are still being read.
             context = Context(0, version, "client", "/127.0.0.1")
-            server.on_topics_changed(server.data_plane.handle(request, context, server.arrival.now).changes)
+            answer = server.data_plane.handle(request, context, server.arrival.now)
+            server.topic_changes.publish_changes(answer.changes)
         assert partition.machine is None
         await active(server)
         assert await committed(client) == -1

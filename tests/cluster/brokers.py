@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from coordinator.broker.server import Server
+from coordinator.cluster.in_process_ownership import InProcessOwnership
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from storage.topic_partition import TopicPartition
 from tests.broker.harness import TIMEOUT_S, Client, settings, start
@@ -28,13 +29,19 @@ class Cluster:
         [endpoint] = self.server.brokers.listeners[node_id].endpoints
         return endpoint.port
 
+    def list_owned(self, node_id: int) -> list[TopicPartition]:
+        """Return the partitions that a broker owns."""
+        ownership = self.server.membership.ownership
+        assert isinstance(ownership, InProcessOwnership)
+        return ownership.list_owned()[node_id]
+
     def partition(self, group: str) -> TopicPartition:
         """That of a group."""
         return self.server.runtime.find_partition(group).name
 
     def owner(self, partition: TopicPartition) -> int:
         """The broker that owns a partition, which has one."""
-        owner = self.server.brokers.ownership.find_owner(partition)
+        owner = self.server.membership.ownership.find_owner(partition)
         assert owner is not None
         return owner
 

@@ -79,7 +79,7 @@ async def test_to_where_it_is_a_coordinator_comes_back(cluster: Cluster, control
 async def test_nothing_fails_over_to_a_broker_that_does_not_live(
     cluster: Cluster, control: ControlPlane, to: int
 ) -> None:
-    cluster.server.brokers.stop_broker(2)
+    cluster.server.membership.stop_broker(2)
     owner = cluster.owner(cluster.partition(GROUP))
     member, generation = await join_alone(cluster.clients[owner], GROUP)
     with pytest.raises(Problem) as refused:
@@ -98,7 +98,7 @@ async def test_a_broker_that_stops_meanwhile_keeps_nobody_away(
     await join_alone(cluster.clients[before], GROUP)
     moving = asyncio.ensure_future(control.failover.failover_group(GROUP, 500, 0, 0, to=to))
     await eventually(lambda: control.failover.in_progress_count == 1)
-    cluster.server.brokers.stop_broker(to)
+    cluster.server.membership.stop_broker(to)
     assert (await moving).owner == before
     assert (await cluster.until(before, FETCH, 5)).error_code == NONE
     assert (await cluster.clients[other].call(FETCH, 5)).error_code == ELSEWHERE
@@ -130,7 +130,7 @@ async def test_a_fault_that_names_a_broker_that_there_is_not_is_refused(
         control.faults.install_fault(msgspec.convert(rule, FaultRule))
     assert refused.value.kind is ProblemKind.NOT_POSSIBLE
     assert refused.value.fields == {"pointer": "/do/failover/to"}
-    cluster.server.brokers.stop_broker(2)
+    cluster.server.membership.stop_broker(2)
     rule["do"] = {"failover": {"to": 2}}
     control.faults.install_fault(msgspec.convert(rule, FaultRule))
 

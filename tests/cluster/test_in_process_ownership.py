@@ -1,7 +1,7 @@
 import pytest
 
-from coordinator.cluster.in_process_ownership import ClusterOperationError, InProcessOwnership
-from coordinator.cluster.partition_ownership import MoveCause
+from coordinator.cluster.in_process_ownership import InProcessOwnership
+from coordinator.cluster.partition_ownership import ClusterOperationError, MoveCause
 from storage.topic_partition import TopicPartition
 
 COORDINATED = [TopicPartition("__consumer_offsets", number) for number in range(6)]

@@ -80,7 +80,7 @@ async def test_every_request_that_names_an_epoch_is_held_to_the_one_of_now(clust
     before = cluster.owner(PARTITION)
     old = await told_epoch(cluster, before)
     to = before % 3 + 1
-    cluster.server.brokers.move_partition(PARTITION, to)
+    cluster.server.membership.move_partition(PARTITION, to)
     new = await told_epoch(cluster, before)
     assert new == await told_epoch(cluster, to) == old + 1
     expected = {old: FENCED, new: NONE, new + 1: UNKNOWN, NOT_GIVEN: NONE}
@@ -96,7 +96,7 @@ async def test_each_owner_writes_in_an_epoch_of_its_own_and_all_know_where_it_en
     ends = []
     for _ in range(4):
         ends.append(await produce(cluster) + 1)
-        cluster.server.brokers.move_partition(PARTITION, cluster.owner(PARTITION) % 3 + 1)
+        cluster.server.membership.move_partition(PARTITION, cluster.owner(PARTITION) % 3 + 1)
     at = cluster.owner(PARTITION)
     assert [(await end_of_epoch(cluster, at, NOT_GIVEN, asked))[1] for asked in range(4)] == ends
 
@@ -104,7 +104,7 @@ async def test_each_owner_writes_in_an_epoch_of_its_own_and_all_know_where_it_en
 async def test_an_epoch_in_which_nothing_was_written_goes_on_at_the_next_leader(cluster: Cluster) -> None:
     before = cluster.owner(PARTITION)
     epoch = await told_epoch(cluster, before)
-    cluster.server.brokers.move_partition(PARTITION, before % 3 + 1)
+    cluster.server.membership.move_partition(PARTITION, before % 3 + 1)
     assert await told_epoch(cluster, before) == await told_epoch(cluster, before % 3 + 1) == epoch
 
 
@@ -112,9 +112,9 @@ async def test_a_move_back_does_not_bring_back_the_old_epoch(cluster: Cluster) -
     await produce(cluster)
     first = cluster.owner(PARTITION)
     old = await told_epoch(cluster, first)
-    cluster.server.brokers.move_partition(PARTITION, first % 3 + 1)
+    cluster.server.membership.move_partition(PARTITION, first % 3 + 1)
     await produce(cluster)
-    cluster.server.brokers.move_partition(PARTITION, first)
+    cluster.server.membership.move_partition(PARTITION, first)
     assert await told_epoch(cluster, first) == old + 2
     assert await fetch(cluster, first, old) == FENCED
     assert await fetch(cluster, first, old + 1) == FENCED
@@ -126,7 +126,7 @@ async def test_who_asks_the_wrong_broker_is_told_the_leader_and_its_address(clus
     await produce(cluster)
     before = cluster.owner(PARTITION)
     to = before % 3 + 1
-    cluster.server.brokers.move_partition(PARTITION, to)
+    cluster.server.membership.move_partition(PARTITION, to)
     data = PartitionProduceData(index=0, records=batch(1, time_ms=clock.wall_ms()))
     topic = TopicProduceData(name="orders", partition_data=[data])
     producing = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
@@ -144,7 +144,7 @@ async def test_who_asks_the_wrong_broker_is_told_the_leader_and_its_address(clus
     assert (found.error_code, found.current_leader.leader_id) == (ELSEWHERE, to)
     assert found.current_leader.leader_epoch == await told_epoch(cluster, to)
     assert [(each.node_id, each.port) for each in answer.node_endpoints] == [(to, cluster.port(to))]
-    cluster.server.brokers.stop_broker(to)
+    cluster.server.membership.stop_broker(to)
     answer = await cluster.clients[before].call(fetching, 16)
     assert answer.responses[0].partitions[0].current_leader.leader_id == -1
     assert answer.node_endpoints == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.broker.group_event_log import EventRank
-from coordinator.cluster.in_process_ownership import ClusterOperationError
+from coordinator.cluster.partition_ownership import ClusterOperationError
 from coordinator.group.group_event_types import RebalanceStarted
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -66,7 +66,7 @@ async def test_a_member_goes_on_at_the_new_coordinator(tmp_path: Path) -> None:
             assert (
                 await cluster.clients[before].call(commit("billing", member, generation, round_number), 6)
             ).topics[0].partitions[0].error_code == 0
-            assert cluster.server.brokers.move_partition(partition, to)
+            assert cluster.server.membership.move_partition(partition, to)
             beat = heartbeat_request("billing", member, generation)
             assert (await cluster.clients[before].call(beat, 3)).error_code == ErrorCode.NOT_COORDINATOR
             assert await cluster.found("billing", before) == (to, cluster.port(to))
@@ -81,7 +81,7 @@ async def test_a_heartbeat_that_comes_again_just_so_is_refused_after_a_move(tmp_
         for _ in range(3):
             assert (await cluster.clients[before].call(beat, 3)).error_code == 0
         to = before % 3 + 1
-        cluster.server.brokers.move_partition(partition, to)
+        cluster.server.membership.move_partition(partition, to)
         await cluster.until(to, beat, 3)
         assert (await cluster.clients[before].call(beat, 3)).error_code == ErrorCode.NOT_COORDINATOR
 
@@ -91,7 +91,7 @@ async def test_a_held_partition_says_that_it_loads(tmp_path: Path) -> None:
         to = cluster.owner(partition) % 3 + 1
         loop = asyncio.get_running_loop()
         started_s = loop.time()
-        cluster.server.brokers.move_partition(partition, to, hold_loading_s=0.3)
+        cluster.server.membership.move_partition(partition, to, hold_loading_s=0.3)
         beat = heartbeat_request("billing", member, generation)
         topic = OffsetFetchRequestTopic(name="orders", partition_indexes=[0])
         fetch = OffsetFetchRequest(group_id="billing", topics=[topic])
@@ -111,7 +111,7 @@ async def test_a_parked_join_is_told_that_the_coordinator_is_another(tmp_path: P
             second.send(join_request("billing"), 3)
             machine = cluster.server.runtime.partitions[partition.partition]
             await eventually(lambda: bool(machine.waiting))
-            cluster.server.brokers.move_partition(partition, owner % 3 + 1)
+            cluster.server.membership.move_partition(partition, owner % 3 + 1)
             assert (await second.receive()).error_code == ErrorCode.NOT_COORDINATOR
 
 
@@ -121,7 +121,7 @@ async def test_a_stopped_broker_is_gone_and_its_groups_are_not(tmp_path: Path) -
         port = cluster.port(stopped)
         orders = [TopicPartition("orders", number) for number in range(6)]
         led = {part.partition for part in orders if cluster.owner(part) == stopped}
-        cluster.server.brokers.stop_broker(stopped)
+        cluster.server.membership.stop_broker(stopped)
         assert await cluster.clients[stopped].closed()
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", port)
@@ -136,7 +136,7 @@ async def test_a_stopped_broker_is_gone_and_its_groups_are_not(tmp_path: Path) -
         assert {part.partition_index for part in without} == led
         assert {part.error_code for part in without} == {ErrorCode.LEADER_NOT_AVAILABLE}
         assert all(part.offline_replicas == [stopped] for part in without)
-        cluster.server.brokers.start_broker(stopped)
+        cluster.server.membership.start_broker(stopped)
         async with Client(port=port) as client:
             metadata = await client.call(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
             assert len(metadata.brokers) == 3
@@ -153,7 +153,7 @@ async def test_a_parked_fetch_is_told_of_the_new_leader(tmp_path: Path) -> None:
         )
         cluster.clients[leader].send(request, 11)
         await eventually(lambda: len(cluster.server.data_plane.fetch_purgatory) > 0)
-        cluster.server.brokers.move_partition(part, leader % 3 + 1)
+        cluster.server.membership.move_partition(part, leader % 3 + 1)
         answer = await cluster.clients[leader].receive()
         assert answer.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -166,7 +166,7 @@ async def test_a_transactional_id_keeps_its_epoch_over_a_move(tmp_path: Path) ->
         parts = cluster.server.transactions.coordinator
         assert parts is not None
         to = found.node_id % 3 + 1
-        cluster.server.brokers.move_partition(parts.runtime.find_partition("pay").name, to)
+        cluster.server.membership.move_partition(parts.runtime.find_partition("pay").name, to)
         assert (await cluster.clients[found.node_id].call(request, 4)).error_code == ErrorCode.NOT_COORDINATOR
         second = await cluster.until(to, request, 4)
         assert (second.producer_id, second.producer_epoch) == (first.producer_id, first.producer_epoch + 1)
@@ -175,9 +175,9 @@ async def test_a_transactional_id_keeps_its_epoch_over_a_move(tmp_path: Path) ->
 async def test_one_broker_can_neither_stop_nor_give_anything_away() -> None:
     async with serving() as server:
         for act in (
-            lambda: server.brokers.stop_broker(1),
-            lambda: server.brokers.start_broker(1),
-            lambda: server.brokers.move_partition(TopicPartition("orders", 0), 1),
+            lambda: server.membership.stop_broker(1),
+            lambda: server.membership.start_broker(1),
+            lambda: server.membership.move_partition(TopicPartition("orders", 0), 1),
         ):
             with pytest.raises(ClusterOperationError, match="one broker"):
                 act()

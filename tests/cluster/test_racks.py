@@ -46,5 +46,5 @@ async def test_daemons_of_a_cluster_know_the_racks_of_all() -> None:
     async with daemons(None, 1, **{"broker.rack": "r1"}) as cluster:
         await cluster.start(2, **{"broker.rack": "r2"})
         for daemon in cluster.by_id.values():
-            await eventually(lambda daemon=daemon: len(daemon.server.brokers.ownership.brokers) == 2)  # type: ignore[misc]
+            await eventually(lambda daemon=daemon: len(daemon.server.membership.ownership.brokers) == 2)  # type: ignore[misc]
             assert await told(daemon.client) == ["r1", "r2"]

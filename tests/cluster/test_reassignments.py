@@ -130,10 +130,10 @@ async def test_an_owner_that_stays_a_replica_stays_the_owner_until_another_is_el
 async def test_an_election_everywhere_brings_back_what_was_moved(tmp_path: Path) -> None:
     async with three_brokers(tmp_path) as cluster:
         await cluster.found("group", at=1)  # from then on all lists have `__consumer_offsets`
-        partitions = cluster.server.brokers.list_partitions(1)
+        partitions = cluster.list_owned(1)
         moved = [part for part in partitions if part.topic == "__consumer_offsets"]
         for part in partitions:
-            cluster.server.brokers.move_partition(part, 2)
+            cluster.server.membership.move_partition(part, 2)
         answer = await cluster.clients[3].call(ElectLeadersRequest(topic_partitions=None), 2)
         told = {
             TopicPartition(topic.topic, part.partition_id): part.error_code
@@ -150,7 +150,7 @@ async def test_what_has_no_leader_cannot_have_one_elected(tmp_path: Path) -> Non
         at = after(cluster, RECORDS)
         coordinated = cluster.partition("billing")
         assert await reassign(cluster, coordinated, [stopped, at], at=at) == NONE
-        cluster.server.brokers.stop_broker(stopped)
+        cluster.server.membership.stop_broker(stopped)
         assert await elect(cluster, RECORDS, at=at) == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
         assert await elect(cluster, RECORDS, UNCLEAN, at) == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
         assert await elect(cluster, coordinated, at=at) == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
@@ -162,11 +162,11 @@ async def test_a_reassignment_waits_for_a_broker_that_is_stopped(tmp_path: Path)
     async with three_brokers(tmp_path) as cluster:
         owner = cluster.owner(RECORDS)
         to = after(cluster, RECORDS)
-        cluster.server.brokers.stop_broker(to)
+        cluster.server.membership.stop_broker(to)
         assert await reassign(cluster, RECORDS, [to], at=owner) == NONE
         assert await in_progress(cluster, owner) == {RECORDS: ([to, owner], [to], [owner])}
         assert await described(cluster, RECORDS, owner) == (owner, [to, owner], [owner])
-        cluster.server.brokers.start_broker(to)
+        cluster.server.membership.start_broker(to)
         assert await in_progress(cluster, owner) == {}
         assert await described(cluster, RECORDS, owner) == (to, [to], [to])
 
@@ -177,18 +177,18 @@ async def test_what_is_in_progress_can_be_cancelled_once(tmp_path: Path) -> None
         to = after(cluster, RECORDS)
         nothing = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
         assert await reassign(cluster, RECORDS, None, at=owner) == nothing
-        cluster.server.brokers.stop_broker(to)
+        cluster.server.membership.stop_broker(to)
         assert await reassign(cluster, RECORDS, [to], at=owner) == NONE
         assert await reassign(cluster, RECORDS, None, at=owner) == NONE
         assert await reassign(cluster, RECORDS, None, at=owner) == nothing
-        cluster.server.brokers.start_broker(to)
+        cluster.server.membership.start_broker(to)
         assert await described(cluster, RECORDS, owner) == (owner, [owner], [owner])
 
 
 async def test_records_of_a_stopped_broker_go_to_one_that_lives(tmp_path: Path) -> None:
     async with three_brokers(tmp_path) as cluster:
         stopped, to = cluster.owner(RECORDS), after(cluster, RECORDS)
-        cluster.server.brokers.stop_broker(stopped)
+        cluster.server.membership.stop_broker(stopped)
         assert await described(cluster, RECORDS, to) == (-1, [stopped], [stopped])
         assert await reassign(cluster, RECORDS, [to], at=to) == NONE
         assert await described(cluster, RECORDS, to) == (to, [to], [to])

@@ -188,7 +188,7 @@ async def test_log_directories_are_each_brokers_own(tmp_path: Path) -> None:
                 for topic in answer.results[0].topics
                 for part in topic.partitions
             }
-            assert found == set(cluster.server.brokers.list_partitions(node_id))
+            assert found == set(cluster.list_owned(node_id))
 
 
 async def created(cluster: Cluster, topic: CreatableTopic) -> CreatableTopicResult:

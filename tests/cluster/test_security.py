@@ -98,7 +98,7 @@ async def test_a_member_follows_its_coordinator_by_the_listener_that_it_came_to(
         before = cluster.owner(partition)
         member, generation = await join_alone(cluster.clients[before], "billing")
         to = before % 3 + 1
-        cluster.server.brokers.move_partition(partition, to)
+        cluster.server.membership.move_partition(partition, to)
         found = await cluster.clients[before].call(FindCoordinatorRequest(key="billing"), 3)
         assert (found.node_id, found.port) == (to, cluster.port(to))
         beat = heartbeat_request("billing", member, generation)
@@ -123,12 +123,12 @@ async def test_metadata_hides_topics_at_every_broker(tmp_path: Path) -> None:
 async def test_a_stopped_broker_lets_nobody_in_and_a_started_one_asks_again(tmp_path: Path) -> None:
     async with secured(tmp_path) as cluster:
         port = cluster.port(2)
-        cluster.server.brokers.stop_broker(2)
+        cluster.server.membership.stop_broker(2)
         assert await cluster.clients[2].closed()
         with pytest.raises(ConnectionRefusedError):
             async with Client(port=port, tls=cluster.tls):
                 pass
-        cluster.server.brokers.start_broker(2)
+        cluster.server.membership.start_broker(2)
         async with Client(port=cluster.port(2), tls=cluster.tls) as client:
             assert (await log_in(client)).error_code == NONE
             assert (await client.call(join_request("billing"), 3)).error_code == DENIED

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.server import Server
 from coordinator.control.diagnosis.violation import OracleName
 from coordinator.control.lazy_control import LazyControlPlane
@@ -66,8 +67,7 @@ async def test_no_event_is_delivered_twice(server: Server) -> None:
 
 
 async def test_commits_before_it_was_there_are_checked_and_do_not_load_it_at_the_start() -> None:
-    server = Server(settings(None, {"oracle.commits": "true"}, topics=[("orders", 1)]))
-    server.open()
+    server = open_server(settings(None, {"oracle.commits": "true"}, topics=[("orders", 1)]))
     late = LazyControlPlane(server)
     await server.listen()
     await asyncio.wait_for(server.ready.wait(), TIMEOUT_S)

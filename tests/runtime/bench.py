@@ -55,8 +55,8 @@ class Bench:
             files,
             group_clock,
             OngoingFailures("LogManager"),
-            self.loaded.set,
         )
+        self.engine.loaded_listeners.append(self.loaded.set)
         self.groups: Runtime[GroupShard] = self.engine.add_topic(
             self._topic(
                 CONSUMER_OFFSETS,

@@ -147,7 +147,6 @@ class World:
             self.files,
             ProcessClock(clock.Arrival()),
             OngoingFailures("LogManager"),
-            lambda: None,
         )
         self.runtime: Runtime[GroupShard] = self.engine.add_topic(
             InternalTopic(

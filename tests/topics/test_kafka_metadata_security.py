@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.broker.server import Server
+from coordinator.broker.composition_root import open_server
 from coordinator.core.message_text import StartFailed
 from coordinator.security.core.acl import (
     AclBinding,
@@ -104,8 +104,7 @@ def given_up_by_a_broker(tmp_path: Path, content: bytes) -> None:
 
 async def started(tmp_path: Path, properties: dict[str, str]) -> SecurityState:
     """What a server knows that is then stopped."""
-    server = Server(settings(tmp_path, properties))
-    server.open()
+    server = open_server(settings(tmp_path, properties))
     try:
         return server.security.store.state
     finally:

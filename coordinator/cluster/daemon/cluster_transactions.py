@@ -13,12 +13,15 @@ import json
 import logging
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from coordinator.apis.transaction_markers import TransactionMarkerWriter
-from coordinator.broker.internal_topics import InternalTopicLogs
-from coordinator.broker.listener_sockets import BrokerListeners
+from coordinator.apis.transaction_router import TransactionRouter
+from coordinator.broker.broker_listeners import BrokerListeners
+from coordinator.broker.internal_topics import InternalTopicShape
+from coordinator.broker.lazy_transaction_coordinator import LazyTransactionCoordinator
 from coordinator.broker.server_settings import ServerSettings
+from coordinator.broker.services import Services
 from coordinator.cluster.cluster_keys import ClusterKeys, UnreadableKey, format_key, parse_object
 from coordinator.cluster.daemon.inter_broker_sender import PeerSecurity
 from coordinator.cluster.daemon.remote_transactions import (
@@ -44,30 +47,22 @@ from coordinator.cluster.shared_topic import parse_topic
 from coordinator.config.listener_security import find_inter_broker_listener
 from coordinator.core.message_text import StartFailed
 from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE
-from coordinator.runtime.machine import InternalTopic
-from coordinator.runtime.runtime import Runtime
+from coordinator.runtime.engine import Engine
 from coordinator.topics.topic import random_topic_id
 from coordinator.transactions.transaction_requests import TransactionConfig
-from coordinator.transactions.transaction_shard import TransactionShard
 from protocol.error_codes import ErrorCode
 from storage.topic_partition import uuid_from_text, uuid_to_text
-
-if TYPE_CHECKING:
-    from coordinator.broker.lazy_transaction_coordinator import LazyTransactionCoordinator
 
 _LOG: Final = logging.getLogger("Cluster")
 _RETRY_S: Final = 0.2
 
-CreateReplicatedTopic = Callable[
-    [InternalTopic[TransactionShard], InternalTopicLogs], InternalTopic[TransactionShard]
-]
-"""Returns an internal topic with logs in etcd."""
-
 
 class ClusterTransactions:
-    """The cluster's part of a daemon's transactions: the shared topic, and requests to other brokers. All methods
-    belong to the event loop's thread.
+    """The `TransactionMembership` of a cluster on etcd: the shared topic, and requests to other brokers. All
+    methods belong to the event loop's thread.
     """
+
+    coordinates_all = False
 
     def __init__(
         self,
@@ -75,7 +70,6 @@ class ClusterTransactions:
         keys: ClusterKeys,
         ownership: PartitionOwnership,
         settings: ServerSettings,
-        create_replicated_topic: CreateReplicatedTopic,
         claim_partitions: Callable[[int], None],
     ) -> None:
         """Create the transactions of a cluster member.
@@ -85,7 +79,6 @@ class ClusterTransactions:
             keys: Keys of the cluster in the store.
             ownership: Ownership of partitions.
             settings: Settings of the server.
-            create_replicated_topic: Returns an internal topic with logs in etcd.
             claim_partitions: Claims this broker's partitions of the topic; takes the number of all of them.
 
         Raises:
@@ -93,7 +86,6 @@ class ClusterTransactions:
         """
         self.is_started = False
         """Whether the topic exists."""
-        self.create_replicated_topic = create_replicated_topic
         self._claim_partitions = claim_partitions
         self._partitions, self._topic_id = 0, b""
         self._transactions: LazyTransactionCoordinator
@@ -149,16 +141,18 @@ class ClusterTransactions:
         page = await self._store.read(ReadRange(self._keys.internal(TRANSACTION_STATE)))
         self.is_started = bool(page.entries)
 
-    def attach(self, transactions: "LazyTransactionCoordinator", listeners: BrokerListeners) -> None:
-        """Attach to the transactions of a server, started or not, and to its listeners, open or not."""
-        self._transactions, self._listeners = transactions, listeners
-        transactions.cluster = self
-        logs = transactions.logs
-        logs.partitions, logs.topic_id, logs.new_partitions = self._partitions, self._topic_id, 0
+    def connect_services(self, services: Services) -> None:
+        """Take the transactions of a server, started or not, and its listeners, open or not."""
+        self._transactions, self._listeners = services.transactions, services.listeners
 
-    def claim_partitions(self) -> None:
-        """Claim the topic's partitions that are placed on this broker."""
+    def find_topic_shape(self) -> InternalTopicShape:
+        """Return the shape that the cluster gives the topic."""
+        return InternalTopicShape(self._partitions, self._topic_id, new_partitions=0)
+
+    def claim_partitions(self, engine: Engine, partitions: Sequence[object]) -> bool:
+        """Claim the topic's partitions that are placed on this broker. Return False: others load the rest."""
         self._claim_partitions(self._partitions)
+        return False
 
     def start(self) -> None:
         """Start the transactions if the topic exists, and watch for its creation."""
@@ -169,10 +163,11 @@ class ClusterTransactions:
             mirror_keys(self._store, begin, end, self._on_keys_read, self._on_keys_changed)
         )
 
-    def create_topic(self) -> None:
-        """Create the topic for every daemon, including this one."""
-        if self._creation_task is None or self._creation_task.done():
+    def create_topic(self) -> bool:
+        """Create the topic for every daemon, including this one. Return whether it exists already."""
+        if not self.is_started and (self._creation_task is None or self._creation_task.done()):
             self._creation_task = self._run_in_background(self._write_topic_key())
+        return self.is_started
 
     async def _write_topic_key(self) -> None:
         key = self._keys.internal(TRANSACTION_STATE)
@@ -199,23 +194,28 @@ class ClusterTransactions:
 
     # Other brokers
 
-    def create_marker_writer(self, own: TransactionMarkerWriter) -> TransactionMarkerWriter:
-        """Return a writer of markers to local and remote partitions. `own` writes the local ones."""
-        writer = RemoteMarkerWriter(
-            own, self._ownership, self._node_id, self._find_address, self._start_topic_check, self._security
+    def create_marker_writer(self, writer: TransactionMarkerWriter) -> TransactionMarkerWriter:
+        """Return a writer of markers to local and remote partitions. `writer` writes the local ones."""
+        remote_writer = RemoteMarkerWriter(
+            writer,
+            self._ownership,
+            self._node_id,
+            self._find_address,
+            self._start_topic_check,
+            self._security,
         )
-        self._senders.append(writer)
-        return writer
+        self._senders.append(remote_writer)
+        return remote_writer
 
-    def create_router(
-        self, runtime: Runtime[TransactionShard], config: TransactionConfig
+    def create_verifier(
+        self, router: TransactionRouter, config: TransactionConfig
     ) -> RemoteTransactionRouter:
         """Return a router to local and remote transaction coordinators."""
-        router = RemoteTransactionRouter(
-            runtime, config, self._ownership, self._node_id, self._find_address, self._security
+        verifier = RemoteTransactionRouter(
+            router.runtime, config, self._ownership, self._node_id, self._find_address, self._security
         )
-        self._senders.append(router)
-        return router
+        self._senders.append(verifier)
+        return verifier
 
     def _find_address(self, node_id: int) -> tuple[str, int] | None:
         broker = self._ownership.brokers.get(node_id)

@@ -6,8 +6,9 @@ name has another id, and keeps its own offsets.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from coordinator.broker.services import Services
 from coordinator.cluster.daemon.shared_catalogue import SharedCatalogue
 from coordinator.group.group_requests import TopicsChanged
 from coordinator.group.group_shard import GroupShard
@@ -15,9 +16,6 @@ from coordinator.runtime.coordinator_partition import CoordinatorPartition
 from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.topics.topic import ZERO_ID
 from storage.topic_partition import uuid_from_text
-
-if TYPE_CHECKING:
-    from coordinator.broker.server import Server
 
 RETRY_S: Final = 1.0
 
@@ -28,20 +26,21 @@ class DeletedTopicOffsets:
     def __init__(
         self,
         catalogue: SharedCatalogue,
-        server: "Server",
+        services: Services,
         run_in_background: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         """Create the check and register it.
 
         Args:
             catalogue: Catalogue of the cluster.
-            server: The server, with open parts.
+            services: The open parts of the server.
             run_in_background: Runs a coroutine as a background task, which ends with the cluster.
         """
         self._catalogue = catalogue
-        self._server = server
+        self._runtime = services.runtime
+        self._topic_images = services.topic_images
         self._run_in_background = run_in_background
-        server.runtime.lifecycle.load_listeners.append(self._on_partition_read)
+        services.runtime.lifecycle.load_listeners.append(self._on_partition_read)
 
     def _on_partition_read(self, partition: CoordinatorPartition[GroupShard]) -> None:
         if self._find_suspects(partition):
@@ -51,7 +50,7 @@ class DeletedTopicOffsets:
         """Return the ids by name of topics that have committed offsets and are unknown here."""
         if partition.plain_machine is None:
             return {}
-        known = self._server.topic_images.get_current().by_id
+        known = self._topic_images.get_current().by_id
         found = {
             name: ids - known.keys() - {ZERO_ID}
             for name, ids in partition.plain_machine.list_committed_topic_ids().items()
@@ -69,8 +68,8 @@ class DeletedTopicOffsets:
             deleted = [name for name, ids in suspects.items() if not ids & known]
             if is_refreshed:
                 if deleted:
-                    image = self._server.topic_images.get_current()
-                    self._server.runtime.notify_partition(partition, TopicsChanged(image, deleted))
+                    image = self._topic_images.get_current()
+                    self._runtime.notify_partition(partition, TopicsChanged(image, deleted))
                 if len(deleted) == len(suspects):
                     return
             # The store does not answer, or this daemon has not adopted all topics yet.

@@ -1,7 +1,7 @@
 """A daemon as a member of a cluster on etcd: creates the parts of the cluster, connects them to the server,
 and shuts them down.
 
-    join_cluster ─▶ read_cluster ─▶ prepare_directory ─▶ attach_server ─▶ start ─▶ … ─▶ leave
+    join_cluster ─▶ read_cluster ─▶ prepare_directory ─▶ connect_services ─▶ start ─▶ … ─▶ leave ─▶ close
 `join_cluster` runs before the server opens anything; an unreachable store or unsuitable settings stop the
 start.
 """
@@ -9,15 +9,16 @@ start.
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NoReturn
 from uuid import uuid4
 
 from msgspec.structs import replace
 
 from coordinator.broker.broker_metrics import EtcdMetrics
-from coordinator.broker.internal_topics import InternalTopicLogs
+from coordinator.broker.internal_topics import InternalTopicLogs, InternalTopicShape
 from coordinator.broker.server_settings import ServerSettings
+from coordinator.broker.services import ClusterMembership, OwnershipObserver, Services
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.cluster_keys import ClusterKeys
 from coordinator.cluster.daemon.cluster_identity import (
@@ -53,24 +54,23 @@ from coordinator.cluster.member.cluster_table import encode_registration
 from coordinator.cluster.partition_appends import PartitionAppender, PartitionId
 from coordinator.cluster.partition_claims import PartitionToken
 from coordinator.cluster.partition_log_store import PartitionLogStore
-from coordinator.cluster.partition_ownership import ClusterChangeRefused
+from coordinator.cluster.partition_ownership import ClusterChangeRefused, ClusterOperationError
 from coordinator.config.config_errors import ConfigError
 from coordinator.config.listener_security import find_inter_broker_listener
 from coordinator.core import clock
 from coordinator.core.message_text import StartFailed
 from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE, LogFlush
 from coordinator.network.request_routes import Routes
+from coordinator.runtime.engine import Engine
+from coordinator.runtime.flusher import DurabilityBackend, Flusher, RoutedDurability
 from coordinator.runtime.machine import InternalTopic, M
 from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.runtime.replication import Replication, Ticket
-from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import TopicChange, TopicDeleted
 from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
 from storage.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from coordinator.broker.server import Server
 
 _LOG: Final = logging.getLogger("Cluster")
 _LEAVE_TIMEOUT_S: Final = 5.0
@@ -112,8 +112,11 @@ def why_no_member(settings: ServerSettings) -> str | None:
     return None
 
 
-class EtcdCluster:
+class EtcdCluster(ClusterMembership):
     """The membership of a daemon in a cluster on etcd. All methods belong to the event loop's thread."""
+
+    ownership: EtcdOwnership
+    transactions: ClusterTransactions
 
     def __init__(self, settings: ServerSettings, store: EtcdClient, keys: ClusterKeys) -> None:
         self._settings = settings
@@ -166,12 +169,15 @@ class EtcdCluster:
             keys,
             self.ownership,
             settings,
-            self.create_replicated_topic,
             lambda partitions: self._require_member().add_coordinated_topic(TRANSACTION_STATE, partitions),
         )
+        self.topic_records = self.owned_partitions.topics
+        self.security_storage = self.security
+        self.reserve_producer_ids = self.catalogue.reserve_producer_ids
+        self.lists_offsets_topic = True
         self._logs: ReplicatedLogs
         self._sealer: LogSealer
-        self._server: Server
+        self._services: Services
         self._tasks: set[asyncio.Task[None]] = set()
 
     def _require_member(self) -> ClusterMember:
@@ -211,12 +217,28 @@ class EtcdCluster:
         )
         self.catalogue.write_copy(directory)
 
-    def apply_shape(self, logs: InternalTopicLogs) -> None:
-        """Give `__consumer_offsets` the partition count and the id of the cluster."""
-        logs.partitions, logs.topic_id = self.identity.partitions, self.identity.topic_id
-        logs.new_partitions = 0
+    def create_arrival(self) -> clock.Arrival:
+        """Return a clock that checks the session, so that no request is answered after its deadline."""
+        return clock.WatchedArrival(self.check_session)
 
-    def create_replicated_topic(self, topic: InternalTopic[M], logs: InternalTopicLogs) -> InternalTopic[M]:
+    def find_journal_file_bytes(self, configured_bytes: int) -> int:
+        """Return 0: the logs of coordinators are copies."""
+        return 0
+
+    def create_topics_at_start(self, data_plane: DataPlane) -> Iterator[Sequence[TopicChange]]:
+        """Yield nothing: the topics are created once the daemon has a session."""
+        yield from ()
+
+    def find_offsets_topic_shape(self) -> InternalTopicShape:
+        """Return the partition count and the id that the cluster gives `__consumer_offsets`."""
+        partitions = self.identity.partitions
+        return InternalTopicShape(partitions, self.identity.topic_id, new_partitions=partitions)
+
+    def route_durability(self, flusher: Flusher) -> DurabilityBackend:
+        """Return a backend that sends replicated logs to etcd, and others to the disk."""
+        return RoutedDurability(flusher, self.replication)
+
+    def create_internal_topic(self, topic: InternalTopic[M], logs: InternalTopicLogs) -> InternalTopic[M]:
         """Return an internal topic with logs in etcd."""
         config = limit_segment_size(logs.config)
 
@@ -231,37 +253,43 @@ class EtcdCluster:
             replication=self.replication,
         )
 
-    def refresh_unknown_topics(self, routes: Routes, catalogue: Catalogue) -> Routes:
+    def wrap_routes(self, routes: Routes, data_plane: DataPlane) -> Routes:
         """Return routes that look up unknown topics in etcd before they answer that a topic does not exist."""
-        return UnknownTopicRefresh(catalogue, self.catalogue.refresh_topics).wrap_routes(routes)
+        return UnknownTopicRefresh(data_plane.catalogue, self.catalogue.refresh_topics).wrap_routes(routes)
 
-    def attach_server(self, server: "Server") -> None:
-        """Attach to a server with open parts."""
-        self._server = server
-        plane = server.data_plane
+    def connect_services(self, services: Services) -> None:
+        """Take the open parts of the server."""
+        self._services = services
         self.catalogue.attach_catalogue(
-            plane.catalogue, server.directory, server.run_queue, server.on_topics_changed
+            services.data_plane.catalogue,
+            services.directory,
+            services.run_queue,
+            services.topic_changes.publish_changes,
         )
-        plane.producer_ids.reserve_block = self.catalogue.reserve_producer_ids
-        self.transactions.attach(server.transactions, server.brokers.listeners[self._config.node_id])
-        self.owned_partitions.attach_server(server)
+        self.transactions.connect_services(services)
+        self.owned_partitions.connect_services(services)
         self._sealer = LogSealer(
             self._log_store,
             self._logs,
             self.owned_partitions.iterate_logs,
             self.owned_partitions.doubt_partition,
         )
-        self.owned_partitions.topics.attach_server(server, self._logs, self._sealer)
-        server.topics.produce_purgatory.use_replication(self.replication)
-        server.topic_listeners.append(self._on_topics_changed)
-        DeletedTopicOffsets(self.catalogue, server, self._run_in_background)
+        self.owned_partitions.topics.connect_services(services, self._logs, self._sealer)
+        services.topic_images.listeners.append(self._on_topics_changed)
+        DeletedTopicOffsets(self.catalogue, services, self._run_in_background)
+
+    def on_listener_bound(self, node_id: int, listener: str, port: int) -> None:
+        """Do nothing: `start` registers the addresses of all listeners."""
+
+    def on_groups_loaded(self, ready: asyncio.Event) -> None:
+        """Do nothing: `ready` also waits for the session and the first partitions."""
 
     def start(self) -> None:
         """Register the broker, once its listeners are open, and start to claim partitions."""
-        server, config = self._server, self._config
+        services, config = self._services, self._config
         listeners = {
             each.listener.name: (each.fallback_node.host, each.fallback_node.port)
-            for each in server.endpoints
+            for each in services.endpoints
         }
         self.member = ClusterMember(
             self.store,
@@ -292,7 +320,7 @@ class EtcdCluster:
     async def _become_ready(self) -> None:
         """Set `ready` once the daemon has a session and its first partitions are loaded."""
         member = self._require_member()
-        partitions = self._server.engine.list_partitions
+        partitions = self._services.engine.list_partitions
         await _wait_until(lambda: member.keeper.session.is_live(clock.boot_ms()) and member.is_settled)
         topics, factor = self._settings.topics, self._config.default_replication_factor
         self._run_in_background(
@@ -301,11 +329,11 @@ class EtcdCluster:
         if self._settings.initial_topics:
             from coordinator.broker.initial_topic_creation import create_missing_topics
 
-            initial, plane = self._settings.initial_topics, self._server.data_plane
+            initial, plane = self._settings.initial_topics, self._services.data_plane
             changes = await create_missing_topics(self.catalogue.create_work(), plane, initial)
-            self._server.on_topics_changed(changes)
+            self._services.topic_changes.publish_changes(changes)
         await _wait_until(lambda: all(part.state is not PartitionState.LOADING for part in partitions()))
-        self._server.ready.set()
+        self._services.ready.set()
 
     def check_session(self) -> bool:
         """Return whether the session is live. After its deadline this first releases all partitions."""
@@ -391,9 +419,9 @@ class EtcdCluster:
             _LOG.warning("etcd has not taken everything in time; who waits is told to look elsewhere")
 
     def _has_no_pending_answers(self) -> bool:
-        server = self._server
-        is_owed = any(len(part.gate) for part in server.engine.list_partitions())
-        return not is_owed and not any(server.topics.produce_purgatory.awaited_logs)
+        services = self._services
+        is_owed = any(len(part.gate) for part in services.engine.list_partitions())
+        return not is_owed and not any(services.topics.produce_purgatory.awaited_logs)
 
     async def close(self) -> None:
         """Stop all tasks and close the store."""
@@ -414,25 +442,40 @@ class EtcdCluster:
 
     # Operations and metrics
 
-    def move_partition(self, partition: TopicPartition, to: int, hold_loading_s: float) -> bool:
-        """Start to move a partition to a broker. Return whether that broker is not its owner yet. Raises
-        ClusterOperationError.
+    def move_partition(self, partition: TopicPartition, to: int, hold_loading_s: float = 0) -> bool:
+        """Start to move a partition to a broker, which takes some time. Return whether that broker is not its owner
+        yet. Raises ClusterOperationError.
         """
         return self.partition_moves.move_partition(
             partition, to, hold_loading_s, self.ownership.find_owner(partition)
         )
 
-    def retake_partition(self, partition: TopicPartition, hold_loading_s: float) -> None:
-        """Take back a released partition, if this broker still owns it. It is loading for at least
-        `hold_loading_s` seconds.
-        """
-        self.partition_moves.retake_partition(partition, hold_loading_s)
-
-    def release_partition(self, partition: TopicPartition, reason: str) -> None:
+    def release_coordinator(self, partition: TopicPartition, reason: str) -> None:
         """Stop serving a partition that this broker still owns, before a move or before it takes the partition
         back.
         """
         self.owned_partitions.release_partition(partition, reason)
+
+    def retake_coordinator(self, partition: TopicPartition, to: int | None, hold_loading_s: float) -> bool:
+        """Take back a released partition, if this broker still owns it, or move it to another broker. It is loading
+        for at least `hold_loading_s` seconds. Return False: another process may load it.
+        """
+        if to is not None and to in self.ownership.brokers and to != self.ownership.find_owner(partition):
+            self.move_partition(partition, to, hold_loading_s)
+        else:
+            self.partition_moves.retake_partition(partition, hold_loading_s)
+        return False
+
+    def _refuse_broker_operation(self) -> NoReturn:
+        raise ClusterOperationError("a broker of a cluster is stopped and started as the process that it is")
+
+    def observe_ownership(self, observer: OwnershipObserver) -> None:
+        """Report changes of owners, also those of the last seconds."""
+        self.owned_partitions.history.add_listener(observer.on_ownership_reported)
+
+    def list_unclosed_partitions(self, engine: Engine) -> list[TopicPartition]:
+        """Return an empty list: the logs of coordinators are copies."""
+        return []
 
     @property
     def owned_counts(self) -> dict[int, int]:
@@ -445,7 +488,7 @@ class EtcdCluster:
         return {str(cause): count for cause, count in self._require_member().moves.items()}
 
     @property
-    def metrics(self) -> EtcdMetrics:
+    def etcd_metrics(self) -> EtcdMetrics:
         """Metrics of this daemon's use of the store."""
         member = self._require_member()
         durations = sorted(self.appends.seconds)
@@ -459,7 +502,7 @@ class EtcdCluster:
             is_full=self.health.is_full,
         )
 
-    async def collect_view(self) -> EtcdView:
+    async def collect_etcd_view(self) -> EtcdView:
         """Return the current view of etcd."""
         member, keeper = self._require_member(), self._require_member().keeper
         await self.health.check_nodes()

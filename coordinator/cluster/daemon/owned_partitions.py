@@ -12,11 +12,12 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from coordinator.broker.lazy_transaction_coordinator import LazyTransactionCoordinator
+from coordinator.broker.services import Services
 from coordinator.cluster.cluster_keys import ClusterKeys
 from coordinator.cluster.daemon.replicated_partitions import ReplicatedPartitions
-from coordinator.cluster.in_process_ownership import ClusterOperationError
 from coordinator.cluster.key_value_store import (
     KeyValueStore,
     KeyValueStoreError,
@@ -28,14 +29,13 @@ from coordinator.cluster.member.cluster_member import ClusterMember, OwnershipCa
 from coordinator.cluster.partition_appends import PartitionId
 from coordinator.cluster.partition_claims import PartitionToken
 from coordinator.cluster.partition_log_store import retry_unavailable
+from coordinator.cluster.partition_ownership import ClusterOperationError
 from coordinator.core import clock
 from coordinator.core.shared_types import COORDINATOR_TOPICS, TRANSACTION_STATE
+from coordinator.runtime.engine import Engine
 from coordinator.runtime.partition_lifecycle import PartitionState
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from coordinator.broker.server import Server
 
 _LOG: Final = logging.getLogger("Cluster")
 RETENTION_S: Final = 5
@@ -48,32 +48,30 @@ OwnershipHistoryListener = Callable[[TopicPartition, str], None]
 class OwnedCoordinators:
     """The coordinators that this broker owns. All methods belong to the event loop's thread."""
 
-    def __init__(self) -> None:
-        self._server: Server
-
-    def attach_server(self, server: "Server") -> None:
-        """Set the server. Its engine must be open."""
-        self._server = server
+    def __init__(self, engine: Engine, transactions: LazyTransactionCoordinator) -> None:
+        """Create the coordinators over the engine of a server."""
+        self._engine = engine
+        self._transactions = transactions
 
     def iterate_logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
         """Iterate over the open logs of the partitions that this broker coordinates."""
-        for partition in self._server.engine.list_partitions():
+        for partition in self._engine.list_partitions():
             if partition.state is PartitionState.OWNED and partition.log is not None:
                 yield partition.name, partition.log
 
     def find_log(self, name: TopicPartition) -> PartitionLog | None:
         """Return the log of a partition; None while it is not open."""
-        return self._server.engine.runtimes[name.topic].partitions[name.partition].log
+        return self._engine.runtimes[name.topic].partitions[name.partition].log
 
     def on_partition_gained(self, name: TopicPartition, hold_s: float) -> None:
         """Load a partition that this broker has claimed. It is LOADING for at least `hold_s` seconds."""
-        self._server.engine.open_partition(name, hold_s)
+        self._engine.open_partition(name, hold_s)
 
     def on_partition_lost(self, name: TopicPartition, reason: str) -> None:
         """Release a partition: its waiting requests get NOT_COORDINATOR, and its markers are dropped."""
         if name.topic == TRANSACTION_STATE:
-            self._server.transactions.on_partition_lost(name.partition)
-        self._server.engine.release_partition(name, reason)
+            self._transactions.on_partition_lost(name.partition)
+        self._engine.release_partition(name, reason)
 
 
 class PartitionMoves:
@@ -209,19 +207,19 @@ class OwnedPartitions:
             drop_partition: Drops the pending appends of a partition.
             reserve_bytes: Returns whether the store has room for so many more bytes.
         """
-        self.coordinators = OwnedCoordinators()
         self.topics = ReplicatedPartitions(self.doubt_partition, reserve_bytes)
         self.history = OwnershipHistory()
         """Gained and lost partitions, with the causes."""
         self._member = member
         self._moves = moves
         self._drop_partition = drop_partition
-        self._server: Server
+        self.coordinators: OwnedCoordinators
+        self._services: Services
 
-    def attach_server(self, server: "Server") -> None:
-        """Set the server. Its engine must be open."""
-        self._server = server
-        self.coordinators.attach_server(server)
+    def connect_services(self, services: Services) -> None:
+        """Take the parts of the server over which the partitions are served."""
+        self._services = services
+        self.coordinators = OwnedCoordinators(services.engine, services.transactions)
 
     def iterate_logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
         """Iterate over the open logs of all owned partitions."""
@@ -252,8 +250,8 @@ class OwnedPartitions:
         _LOG.info("No longer owner of %s: %s", name, cause)
         self._publish_change(name, f"owns it no longer: {cause}")
         self.release_partition(name, str(cause))
-        self._server.topics.complete_fetches(
-            self._server.data_plane.on_leader_changed(name, clock.monotonic_ms())
+        self._services.topics.complete_fetches(
+            self._services.data_plane.on_leader_changed(name, clock.monotonic_ms())
         )
 
     def doubt_partition(self, name: TopicPartition) -> None:

@@ -13,20 +13,20 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from coordinator.cluster.daemon.replicated_logs import ReplicatedLogs
+from coordinator.apis.produce_purgatory import ProducePurgatory
+from coordinator.broker.services import Services
+from coordinator.cluster.daemon.replicated_logs import LogSealer, ReplicatedLogs
 from coordinator.cluster.key_value_store import KeyValueStoreError
 from coordinator.cluster.partition_log_store import TokenLost
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.cluster_partition import ClusterPartition
+from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
 from storage.producers.producer_state_manager import ProducerStateManager
 from storage.storage_errors import LogDamaged, LogPoisoned, StorageError, format_error_reason
 from storage.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from coordinator.broker.server import Server
-    from coordinator.cluster.daemon.replicated_logs import LogSealer
 
 _LOG: Final = logging.getLogger("Cluster")
 _RETRY_S: Final = 1.0
@@ -56,7 +56,9 @@ class ReplicatedPartitions:
         self.reserve_room = take_room
         self._on_doubt = on_doubt
         self._loop = asyncio.get_running_loop()
-        self._server: Server
+        self._catalogue: Catalogue
+        self._directory: DataDirectory
+        self._produce_purgatory: ProducePurgatory
         self._logs: ReplicatedLogs
         self._sealer: LogSealer
         self._opening: dict[TopicPartition, asyncio.Task[None]] = {}
@@ -65,14 +67,15 @@ class ReplicatedPartitions:
         self._closing: dict[TopicPartition, asyncio.Event] = {}
         """Lost partitions with logs that sealing or compaction still uses, until they are closed."""
 
-    def attach_server(self, server: "Server", logs: ReplicatedLogs, sealer: "LogSealer") -> None:
-        """Attach to a server with open parts."""
-        self._server, self._logs, self._sealer = server, logs, sealer
-        server.topics.produce_purgatory.on_replication_failed = self.on_failed
+    def connect_services(self, services: Services, logs: ReplicatedLogs, sealer: LogSealer) -> None:
+        """Take the parts of the server over which the partitions are served."""
+        self._catalogue, self._directory = services.data_plane.catalogue, services.directory
+        self._produce_purgatory = services.topics.produce_purgatory
+        self._logs, self._sealer = logs, sealer
 
     def iterate_logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
         """Iterate over the open logs of the partitions that this broker leads."""
-        for partition in self._server.data_plane.catalogue.iterate_hosted():
+        for partition in self._catalogue.iterate_hosted():
             if isinstance(partition, ClusterPartition) and partition.log is not None:
                 yield partition.name, partition.log
 
@@ -86,7 +89,7 @@ class ReplicatedPartitions:
         return self.find_log(name) is not None
 
     def _find_partition(self, name: TopicPartition) -> ClusterPartition | None:
-        found = self._server.data_plane.catalogue.find_partition(*name)
+        found = self._catalogue.find_partition(*name)
         return found if isinstance(found, ClusterPartition) else None
 
     # Gained partitions
@@ -143,7 +146,7 @@ class ReplicatedPartitions:
 
     def _read_log(self, partition: ClusterPartition) -> _OpenedLog:
         """Open the log and load its producers. Called in a thread. Raises StorageError, OSError."""
-        topic = self._server.data_plane.catalogue.find_topic(partition.name.topic)
+        topic = self._catalogue.find_topic(partition.name.topic)
         if topic is None:
             raise LogStartNotStored(f"{partition.name.topic} is gone")
         log = self._logs.open_log(partition.name, topic.values.log, topic.topic_id)
@@ -154,7 +157,7 @@ class ReplicatedPartitions:
             raise
 
     def _begin_leading(self, partition: ClusterPartition, opened: _OpenedLog) -> None:
-        topic = self._server.data_plane.catalogue.find_topic(partition.name.topic)
+        topic = self._catalogue.find_topic(partition.name.topic)
         assert topic is not None, partition.name
         opened.log.config = topic.values.log  # it may have changed meanwhile
         partition.begin_leading(*opened)
@@ -178,10 +181,10 @@ class ReplicatedPartitions:
         """Delete the directory of a topic that was deleted during the read. The next start would take it for a
         topic.
         """
-        catalogue = self._server.data_plane.catalogue
+        catalogue = self._catalogue
         if catalogue.find_topic(name.topic) is None and not catalogue.is_changing(name.topic):
             try:
-                self._server.directory.delete_logs({name: None})
+                self._directory.delete_logs({name: None})
             except OSError as error:
                 _LOG.error("What is left of %s could not be removed: %s", name, format_error_reason(error))
 
@@ -197,7 +200,7 @@ class ReplicatedPartitions:
         if log is not None:
             _LOG.info("No longer leader of %s: %s", name, reason)
             self._close_log(name, log)
-            self._server.topics.produce_purgatory.release_log(log)
+            self._produce_purgatory.release_log(log)
 
     def on_topic_deleted(self, topic: str, *, is_gone: bool) -> None:
         """Stop opening partitions of a deleted topic with closed logs. `is_gone` means that the cluster
@@ -205,7 +208,7 @@ class ReplicatedPartitions:
         """
         for name in [each for each in self._opening if each.topic == topic]:
             self._opening.pop(name).cancel()
-        self._server.topics.produce_purgatory.on_topic_deleted(topic, is_gone=is_gone)
+        self._produce_purgatory.on_topic_deleted(topic, is_gone=is_gone)
 
     def _close_log(self, name: TopicPartition, log: PartitionLog) -> None:
         if log.is_pinned:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
-from coordinator.broker.server import Server
-from coordinator.cluster.in_process_ownership import ClusterOperationError
-from coordinator.cluster.partition_ownership import MoveCause
+from coordinator.broker.services import Services
+from coordinator.cluster.partition_ownership import ClusterOperationError, MoveCause
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core.message_text import printable
@@ -102,33 +101,32 @@ class PartitionMove(Struct, frozen=True, kw_only=True):
 
 
 class ClusterOperations:
-    def __init__(self, server: Server, actions: ActionLog) -> None:
-        self._server = server
-        self._brokers = server.brokers
+    def __init__(self, services: Services, actions: ActionLog) -> None:
+        self._services = services
+        self._brokers = services.brokers
+        self._membership = services.membership
         self._actions = actions
-        if server.brokers.cluster is not None:
-            server.brokers.cluster.listeners.append(self._on_partition_moved)
-        if server.cluster is not None:
-            server.cluster.owned_partitions.history.add_listener(self._on_partition_news)
+        services.membership.observe_ownership(self)
 
-    def _on_partition_moved(
+    def on_owner_changed(
         self, partition: TopicPartition, before: int | None, owner: int | None, cause: MoveCause
     ) -> None:
-        """What administrators asked for over Kafka's protocol is an act, too."""
+        """Record the moves that administrators request over Kafka's protocol as actions."""
         if cause in (MoveCause.REASSIGNED, MoveCause.ELECTED):
             self._actions.record_action(ACTION_KIND, f"{_format_move(partition, before, owner)}: {cause}")
 
-    def _on_partition_news(self, partition: TopicPartition, what: str) -> None:
+    def on_ownership_reported(self, partition: TopicPartition, what: str) -> None:
+        """Record a change of ownership in a cluster on etcd."""
         self._actions.record_action(ACTION_KIND, f"{partition}: {what}", is_logged=True)
 
     async def describe_cluster(self) -> ClusterStatus:
         """As it is now."""
-        view = await self._brokers.collect_etcd_view()
-        ownership = self._brokers.ownership
+        view = await self._membership.collect_etcd_view()
+        ownership = self._membership.ownership
         known = sorted({*self._brokers.listeners, *ownership.brokers})
         owned = dict.fromkeys(known, 0)
         partitions = []
-        for topic in self._server.data_plane.catalogue:
+        for topic in self._services.data_plane.catalogue:
             for partition in topic.partitions:
                 owner = ownership.find_owner(partition.name)
                 if owner is not None:
@@ -149,12 +147,12 @@ class ClusterOperations:
         return ClusterStatus(
             brokers=[self._describe_broker(node_id, owned[node_id], view) for node_id in known],
             partitions=partitions,
-            moves=self._brokers.moves,
+            moves=self._membership.moves,
             etcd=None if view is None else _describe_etcd(view),
         )
 
     def _describe_broker(self, node_id: int, owned: int, view: "EtcdView | None" = None) -> BrokerStatus:
-        broker, own = self._brokers.ownership.brokers.get(node_id), self._brokers.listeners.get(node_id)
+        broker, own = self._membership.ownership.brokers.get(node_id), self._brokers.listeners.get(node_id)
         if own is not None:
             listeners = {
                 endpoint.listener.name: str(endpoint.advertised_address or endpoint.bound_address)
@@ -177,14 +175,14 @@ class ClusterOperations:
 
     def move_group(self, group_id: str, to: int, hold_loading_ms: int, by: str | None) -> PartitionMove:
         """Moves the coordinator of a group, whether there is such a group or not. Raises Problem."""
-        partition = self._server.runtime.find_partition(group_id).name
+        partition = self._services.runtime.find_partition(group_id).name
         return self._start_move(partition, to, hold_loading_ms, group_id, by)
 
     def move_partition(
         self, topic: str, number: int, to: int, hold_loading_ms: int, by: str | None
     ) -> PartitionMove:
         """Moves a partition. Raises Problem: bad-request, no-such-topic, not-possible."""
-        found = self._server.data_plane.catalogue.find_topic(topic)
+        found = self._services.data_plane.catalogue.find_topic(topic)
         if found is None:
             detail = f"Topic {printable(topic)} does not exist."
             raise Problem(ProblemKind.NO_SUCH_TOPIC, f"no topic {printable(topic)}", detail)
@@ -203,14 +201,14 @@ class ClusterOperations:
             raise Problem(
                 ProblemKind.BAD_REQUEST, "hold_loading is wrong", detail, {"pointer": "/hold_loading"}
             )
-        if hold_loading_ms and partition.topic not in self._server.engine.runtimes:
+        if hold_loading_ms and partition.topic not in self._services.engine.runtimes:
             detail = f"hold_loading: {partition.topic} has no coordinators that could be loading."
             raise Problem(
                 ProblemKind.BAD_REQUEST, "hold_loading is wrong", detail, {"pointer": "/hold_loading"}
             )
-        before = self._brokers.ownership.find_owner(partition)
+        before = self._membership.ownership.find_owner(partition)
         has_moved = _raise_as_problem(
-            lambda: self._brokers.move_partition(partition, to, hold_loading_ms / 1000)
+            lambda: self._membership.move_partition(partition, to, hold_loading_ms / 1000)
         )
         if has_moved:
             self._actions.record_action(ACTION_KIND, _format_move(partition, before, to), group_id, by)
@@ -218,7 +216,7 @@ class ClusterOperations:
 
     async def await_arrival(self, moved: PartitionMove) -> PartitionMove:
         """Wait until the new owner of a moved partition has it. Raises Problem (not-possible) on a timeout."""
-        ownership, partition = self._brokers.ownership, TopicPartition(moved.topic, moved.partition)
+        ownership, partition = self._membership.ownership, TopicPartition(moved.topic, moved.partition)
         try:
             async with asyncio.timeout(ARRIVAL_TIMEOUT_S):
                 while True:
@@ -233,17 +231,22 @@ class ClusterOperations:
 
     def stop_broker(self, node_id: int, by: str | None) -> BrokerStatus:
         """Stops a broker. Raises Problem: not-possible."""
-        _raise_as_problem(lambda: self._brokers.stop_broker(node_id))
+        _raise_as_problem(lambda: self._membership.stop_broker(node_id))
         return self._record_broker_action(node_id, f"broker {node_id} stops", by)
 
     def start_broker(self, node_id: int, by: str | None) -> BrokerStatus:
         """Starts one that was stopped. Raises Problem: not-possible."""
-        _raise_as_problem(lambda: self._brokers.start_broker(node_id))
+        _raise_as_problem(lambda: self._membership.start_broker(node_id))
         return self._record_broker_action(node_id, f"broker {node_id} starts", by)
 
     def _record_broker_action(self, node_id: int, what: str, by: str | None) -> BrokerStatus:
         self._actions.record_action(ACTION_KIND, what, None, by)
-        return self._describe_broker(node_id, len(self._brokers.list_partitions(node_id)))
+        return self._describe_broker(node_id, self._count_owned_partitions(node_id))
+
+    def _count_owned_partitions(self, node_id: int) -> int:
+        owns = self._membership.ownership.owns
+        catalogue = self._services.data_plane.catalogue
+        return sum(owns(node_id, partition.name) for topic in catalogue for partition in topic.partitions)
 
 
 def _describe_etcd(view: "EtcdView") -> EtcdStatus:

@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from coordinator.broker.group_event_log import EventRank
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.group_client import InternalGroupClient, describe_remote_coordinator
 from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.operator_actions import ActionLog
@@ -91,7 +91,7 @@ class CoordinatorFailover:
 
     def __init__(
         self,
-        server: Server,
+        services: Services,
         actions: ActionLog,
         group_client: InternalGroupClient,
         removals: GroupRemovals,
@@ -103,11 +103,11 @@ class CoordinatorFailover:
         self._removals = removals
         self._find_view = view
         self._silent_ms = silent_ms
-        self._server = server
+        self._services = services
         self._actions = actions
         self._group_client = group_client
-        self._lifecycle = server.runtime.lifecycle
-        self._cluster = server.brokers.ownership
+        services.runtime.lifecycle.load_listeners.append(self._on_partition_loaded)
+        self._cluster = services.membership.ownership
         self._failovers: dict[int, _PartitionFailover] = {}
         self._wait_tasks: set[asyncio.Task[None]] = set()
         """Of moves in a cluster on etcd."""
@@ -138,13 +138,13 @@ class CoordinatorFailover:
         A cancelled call changes nothing. `to` is the new broker, or None for the current one. Raises Problem:
         no-such-group, loading, bad-request, not-possible.
         """
-        self._check_local(self._server.runtime.find_partition(group_id))
+        self._check_local(self._services.runtime.find_partition(group_id))
         partition = self._group_client.find_partition(group_id)
         before = self._find_view(group_id)
         if before is None:
             raise self._removals.no_such_group(group_id)
         rebalances = _RebalanceCounter(group_id)
-        self._server.group_events.subscribe(EventRank.COMMANDS, rebalances.on_event)
+        self._services.group_events.subscribe(EventRank.COMMANDS, rebalances.on_event)
         try:
             answer = await self._failover_and_wait(
                 partition, not_coordinator_ms, loading_ms, group_id, by, to
@@ -153,7 +153,7 @@ class CoordinatorFailover:
                 return answer
             after = await self._await_settled(before, rebalances, settle_ms)
         finally:
-            self._server.group_events.unsubscribe(rebalances.on_event)
+            self._services.group_events.unsubscribe(rebalances.on_event)
         return structs.replace(answer, group=after)
 
     async def failover_partition(
@@ -165,7 +165,7 @@ class CoordinatorFailover:
         to: int | None = None,
     ) -> FailoverResult:
         """Moves a partition. Raises Problem: bad-request, loading, not-possible."""
-        partitions = self._server.runtime.partitions
+        partitions = self._services.runtime.partitions
         if not 0 <= number < len(partitions):
             detail = f"There are {len(partitions)} offsets partitions, from 0 on."
             raise Problem(ProblemKind.BAD_REQUEST, f"no offsets partition {number}", detail)
@@ -184,7 +184,7 @@ class CoordinatorFailover:
         Nothing happens unless the partition is loaded here; it keeps its broker when the target broker does not
         run.
         """
-        partition = self._server.runtime.find_partition(group_id)
+        partition = self._services.runtime.find_partition(group_id)
         if partition.machine is not None and partition.number not in self._failovers:
             target = to if to in self._cluster.brokers else None
             self._release_partition(partition, not_coordinator_ms, loading_ms, group_id, by, target)
@@ -242,20 +242,14 @@ class CoordinatorFailover:
         assert partition.machine is not None
         move = self._failovers[partition.number] = _PartitionFailover(partition, by, to)
         move.groups = partition.machine.list_group_ids()
-        cluster = self._server.cluster
-        if cluster is None and len(self._failovers) == 1:
-            self._lifecycle.load_listeners.append(self._on_partition_loaded)
         count = len(move.groups)
         where = "" if to is None else f" to broker {to}"
         what = f"{partition.name} moves{where}, with it {count} group{'' if count == 1 else 's'}"
         self._actions.record_action(ACTION_KIND, what, group_id, by)
         reason = f"failover asked for by {printable(by or 'control')}"
-        if cluster is None:
-            self._lifecycle.release_partition(partition, partition.epoch + 1, reason)
-        else:
-            cluster.release_partition(partition.name, reason)
+        self._services.membership.release_coordinator(partition.name, reason)
         if not_coordinator_ms:
-            move.timer = self._server.loop.call_later(
+            move.timer = self._services.loop.call_later(
                 not_coordinator_ms / 1000, self._take_partition, move, loading_ms
             )
         else:
@@ -264,25 +258,12 @@ class CoordinatorFailover:
 
     def _take_partition(self, move: _PartitionFailover, loading_ms: int) -> None:
         move.timer = None
-        partition, to = move.partition, move.to
-        cluster = self._server.cluster
-        if cluster is not None:
-            if (
-                to in self._cluster.brokers
-                and to is not None
-                and to != self._cluster.find_owner(partition.name)
-            ):
-                cluster.move_partition(partition.name, to, loading_ms / 1000)
-            else:
-                cluster.retake_partition(partition.name, loading_ms / 1000)
-            awaited = self._server.loop.create_task(self._await_served(move, loading_ms))
-            self._wait_tasks.add(awaited)
-            awaited.add_done_callback(self._wait_tasks.discard)
+        membership, name = self._services.membership, move.partition.name
+        if membership.retake_coordinator(name, move.to, loading_ms / 1000):
             return
-        if to is not None and to in self._cluster.brokers and to != self._cluster.find_owner(partition.name):
-            self._server.brokers.move_partition(partition.name, to, loading_ms / 1000)
-            return
-        self._lifecycle.open_partition(partition, partition.epoch + 1, loading_ms / 1000)
+        awaited = self._services.loop.create_task(self._await_served(move, loading_ms))
+        self._wait_tasks.add(awaited)
+        awaited.add_done_callback(self._wait_tasks.discard)
 
     async def _await_served(self, move: _PartitionFailover, loading_ms: int) -> None:
         """Wait in a cluster until this broker has loaded the partition, or another broker has claimed it and
@@ -302,8 +283,6 @@ class CoordinatorFailover:
 
     def _on_partition_loaded(self, partition: GroupPartition) -> None:
         move = self._failovers.pop(partition.number, None)
-        if not self._failovers:
-            self._lifecycle.load_listeners.remove(self._on_partition_loaded)
         if move is not None and not move.served.done():
             move.served.set_result(True)
 
@@ -311,7 +290,7 @@ class CoordinatorFailover:
         self, before: GroupView, rebalances: "_RebalanceCounter", settle_ms: int
     ) -> GroupFailoverResult:
         """Waits until the members are back and the group is as it was."""
-        served_ms = self._server.group_clock.now().monotonic_ms
+        served_ms = self._services.group_clock.now().monotonic_ms
         ends_ns = clock.monotonic_ns() + settle_ms * 1_000_000
         while True:
             after = self._build_group_result(before, rebalances, served_ms)
@@ -343,7 +322,7 @@ class CoordinatorFailover:
         back = 0
         if view is not None:
             had = {member.name.member_id for member in before.members}
-            since_ms = self._server.group_clock.now().monotonic_ms - served_ms
+            since_ms = self._services.group_clock.now().monotonic_ms - served_ms
             back = sum(
                 member.name.member_id in had
                 and (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from heapq import merge
 from typing import Final
 
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.admin.group_models import (
     AwaitedDescription,
     ConsumerMemberDescription,
@@ -53,7 +53,7 @@ class GroupOperations:
 
     def __init__(
         self,
-        server: Server,
+        services: Services,
         group_client: InternalGroupClient,
         member_connections: MemberConnections,
         actions: ActionLog,
@@ -61,7 +61,7 @@ class GroupOperations:
         group_now: Callable[[str], Now],
     ) -> None:
         """Create the operations. `group_now` returns the time of a group."""
-        self._server = server
+        self._services = services
         self._group_client = group_client
         self._connections = member_connections
         self._actions = actions
@@ -71,7 +71,7 @@ class GroupOperations:
 
     @property
     def _runtime(self) -> Runtime[GroupShard]:
-        return self._server.runtime
+        return self._services.runtime
 
     def find_group(self, group_id: str) -> GroupView | None:
         """Return a group, or None if it does not exist."""
@@ -99,7 +99,7 @@ class GroupOperations:
         if isinstance(found, Problem):
             raise found
         wanted = None if state is None else state.lower()
-        budget = TimeBudget(self._server.run_queue)
+        budget = TimeBudget(self._services.run_queue)
         selected = []
         for group in found:
             if group.group_id.startswith(prefix) and wanted in (None, group.state.lower()):
@@ -108,7 +108,7 @@ class GroupOperations:
         return selected
 
     async def _summarize_all(self) -> list[GroupSummary] | Problem:
-        budget = TimeBudget(self._server.run_queue)
+        budget = TimeBudget(self._services.run_queue)
         by_partition: list[list[GroupSummary]] = []
         for partition in self._runtime.partitions:
             found = await self._summarize_partition(partition, budget)
@@ -154,7 +154,7 @@ class GroupOperations:
         assert partition.machine is not None
         topics = partition.machine.topics
         connections = self._connections.take_snapshot(view)
-        budget, reader = TimeBudget(self._server.run_queue), SubscriptionReader()
+        budget, reader = TimeBudget(self._services.run_queue), SubscriptionReader()
         members = []
         for member in view.members:
             members.append(build_member_description(view, member, connections, reader))

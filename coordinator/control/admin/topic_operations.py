@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
 from coordinator.control.group_client import CLIENT_HOST, CLIENT_ID, create_awaitable_reply
 from coordinator.control.operator_actions import ActionLog
@@ -55,10 +55,10 @@ class TopicDescription(Struct, frozen=True, kw_only=True):
 class TopicOperations:
     """All methods belong to the event loop's thread."""
 
-    def __init__(self, server: Server, actions: ActionLog) -> None:
-        self._catalogue = server.data_plane.catalogue
-        self._run_queue = server.run_queue
-        self._topic_client = InternalTopicClient(server)
+    def __init__(self, services: Services, actions: ActionLog) -> None:
+        self._catalogue = services.data_plane.catalogue
+        self._run_queue = services.run_queue
+        self._topic_client = InternalTopicClient(services)
         self._actions = actions
 
     async def list_topics(self) -> list[TopicDescription]:
@@ -152,26 +152,26 @@ def _describe_topic(topic: Topic) -> TopicDescription:
 class InternalTopicClient:
     """Puts requests to the topics of a server. All methods belong to the event loop's thread."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, services: Services) -> None:
+        self._services = services
 
     async def request(self, request: Any, api_key: ApiKey, api_version: int) -> Any:
         """Send a request to the data plane and return the response, which need not wait for records.
 
         A change that has begun is completed, even if the caller is cancelled.
         """
-        server = self._server
-        server.arrival.advance(clock.monotonic_ns())
+        services = self._services
+        services.arrival.advance(clock.monotonic_ns())
         client = ClientInfo(
             client_id=CLIENT_ID,
             host=CLIENT_HOST,
             connection_id=0,
             principal=ANONYMOUS,
-            node=Node(server.settings.config.node_id, "", -1),
+            node=Node(services.settings.config.node_id, "", -1),
             peer=CLIENT_ID,
         )
         reply, answer = create_awaitable_reply()
         encoder = ResponseEncoder(APIS[api_key], api_version, ApiCounts())
         context = RequestContext(client, encoder, 0, None, api_version, open_reply=reply.reopen)
-        response = server.topics.handle(request, context)
+        response = services.topics.handle(request, context)
         return await answer if response is BLOCKED else response

@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import to_builtins
 
 from coordinator.broker.group_event_log import EventRank, GroupEventBus
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.clock.clock_models import ClockAdvanceResult, FiredDeadline, format_duration
 from coordinator.control.clock.clock_registry import ClockRegistry
 from coordinator.control.clock.disconnected_members import SilentMembers
@@ -319,14 +319,14 @@ class ClockCommands:
 
     def __init__(
         self,
-        server: Server,
+        services: Services,
         actions: ActionLog,
         group_client: InternalGroupClient,
         clocks: ClockRegistry,
         removals: GroupRemovals,
     ) -> None:
-        self._retention_interval_ms = server.group_config.offsets_retention_check_interval_ms
-        self._events = server.group_events
+        self._retention_interval_ms = services.group_config.offsets_retention_check_interval_ms
+        self._events = services.group_events
         self._actions = actions
         self._group_client = group_client
         self._clocks = clocks

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from coordinator.broker.group_event_log import EventRank
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.clock.clock_models import ClockState, NextDeadline, format_duration
 from coordinator.control.clock.clocked_shard import ClockedShard
 from coordinator.control.clock.disconnected_members import DisconnectedMemberReaper, DisconnectedMembers
@@ -48,29 +48,29 @@ class ClockRegistry:
 
     def __init__(
         self,
-        server: Server,
+        services: Services,
         actions: ActionLog,
         group_client: InternalGroupClient,
         connections: MemberConnections,
     ) -> None:
         self.times = times = GroupTimeTable()
-        self.disconnected_members = DisconnectedMembers(server, connections, times)
+        self.disconnected_members = DisconnectedMembers(services, connections, times)
         self.locks = KeyedLock()
-        self.runtime = server.runtime
-        self.run_queue = server.run_queue
-        self._clock = server.group_clock
-        self._events = server.group_events
+        self.runtime = services.runtime
+        self.run_queue = services.run_queue
+        self._clock = services.group_clock
+        self._events = services.group_events
         self._actions = actions
         self._group_client = group_client
         self._reaper = DisconnectedMemberReaper(
-            server.loop,
+            services.loop,
             self.disconnected_members,
             times,
             self._iterate_expiring,
             self._process_ms,
             self._expire_member,
         )
-        self._future_offsets = FutureOffsetWarnings(server, times)
+        self._future_offsets = FutureOffsetWarnings(services, times)
         self._interceptors: dict[int, partial[ClockedShard]] = {}
         """The interceptors of clocked partitions, by partition."""
 
@@ -366,11 +366,11 @@ MAX_WARNINGS: Final = 20
 class FutureOffsetWarnings:
     """Warns of offsets from the future when a group is loaded."""
 
-    def __init__(self, server: Server, times: GroupTimeTable) -> None:
-        self._runtime = server.runtime
+    def __init__(self, services: Services, times: GroupTimeTable) -> None:
+        self._runtime = services.runtime
         self._times = times
         self._warnings = 0
-        server.group_events.subscribe(EventRank.CLOCK, self._on_event)
+        services.group_events.subscribe(EventRank.CLOCK, self._on_event)
 
     def _on_event(self, partition: int, event: GroupEvent, _: int, now: Now) -> None:
         shard = self._runtime.partitions[partition].machine

@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.admin.group_operations import find_member
 from coordinator.control.clock.group_time import GroupTimeTable
 from coordinator.control.member_connections import MemberConnections
@@ -29,9 +29,9 @@ from coordinator.group.group_view import GroupView, MemberView
 
 
 class DisconnectedMembers:
-    def __init__(self, server: Server, connections: MemberConnections, times: GroupTimeTable) -> None:
+    def __init__(self, services: Services, connections: MemberConnections, times: GroupTimeTable) -> None:
         self._connections = connections
-        self._clock = server.group_clock
+        self._clock = services.group_clock
         self._times = times
 
     def find_disconnected(self, view: GroupView) -> set[str]:

@@ -1,6 +1,6 @@
 """What may be done to one member: its session ended, it sent away, its connections closed."""
 
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.admin.group_operations import find_member
 from coordinator.control.clock.clock_models import (
     MemberDisconnectResult,
@@ -40,14 +40,14 @@ class MemberCommands:
 
     def __init__(
         self,
-        server: Server,
+        services: Services,
         actions: ActionLog,
         group_client: InternalGroupClient,
         connections: MemberConnections,
         clocks: ClockRegistry,
         removals: GroupRemovals,
     ) -> None:
-        self._events = server.group_events
+        self._events = services.group_events
         self._actions = actions
         self._group_client = group_client
         self._connections = connections

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.consumer_protocol_payloads import (
     SubscriptionReader,
     read_member_partitions,
@@ -348,7 +348,7 @@ class SnapshotSource:
 
     def __init__(
         self,
-        server: Server,
+        services: Services,
         connections: MemberConnections,
         group_now: Callable[[str], Now],
         removals: GroupRemovals,
@@ -358,7 +358,7 @@ class SnapshotSource:
         self.seq = -1
         self.histories = GroupHistories()
         self.has_ledger = ledger is not None
-        self._server = server
+        self._services = services
         self._connections = connections
         self._group_now = group_now
         self._removals = removals
@@ -366,7 +366,7 @@ class SnapshotSource:
 
     def take_snapshot(self, group_id: str, offsets: Offsets | None = None) -> GroupSnapshot:
         """Take a snapshot of a group now."""
-        partition = self._server.runtime.find_partition(group_id)
+        partition = self._services.runtime.find_partition(group_id)
         now = self._group_now(group_id)
         machine = partition.machine
         return GroupSnapshot(
@@ -381,7 +381,7 @@ class SnapshotSource:
         )
 
     def _explain_unavailable(self, group_id: str, partition: CoordinatorPartition[GroupShard]) -> str:
-        remote = describe_remote_coordinator(self._server.brokers.ownership, partition.name)
+        remote = describe_remote_coordinator(self._services.membership.ownership, partition.name)
         if remote is not None:
             return (
                 f"Nothing can be seen of {format_name(group_id)}: {partition.name}, where it belongs, "
@@ -389,20 +389,19 @@ class SnapshotSource:
             )
         state_text = _STATE_TEXTS.get(partition.state, f"is {partition.state.value}")
         loading = f"Loading {partition.name}"
-        if partition.state is PartitionState.LOADING and loading in self._server.disk_failures:
-            state_text = (
-                f"cannot be read now ({self._server.disk_failures.find_reason(loading)}), and is tried again"
-            )
+        if partition.state is PartitionState.LOADING and loading in self._services.disk_failures:
+            reason = self._services.disk_failures.find_reason(loading)
+            state_text = f"cannot be read now ({reason}), and is tried again"
         return f"Nothing can be seen of {format_name(group_id)}: {partition.name}, where it belongs, {state_text}."
 
     # `ClusterView`
 
     def count_partitions(self, topic: str) -> int | None:
-        found = self._server.data_plane.catalogue.find_topic(topic)
+        found = self._services.data_plane.catalogue.find_topic(topic)
         return None if found is None else len(found.partitions)
 
     def find_log_ends(self, topic: str, partition: int) -> LogEnds | None:
-        found = self._server.data_plane.find_local_partition(topic, partition)
+        found = self._services.data_plane.find_local_partition(topic, partition)
         if found is None or found.log is None:
             return None
         return LogEnds(found.log.log_start_offset, found.high_watermark)
@@ -439,11 +438,11 @@ class SnapshotSource:
 
     def find_similar_groups(self, group_id: str) -> list[str]:
         known: list[str] = []
-        for partition in self._server.runtime.partitions:
+        for partition in self._services.runtime.partitions:
             if partition.machine is not None and len(known) < _MAX_COMPARED:
                 known += partition.machine.list_group_ids()[: _MAX_COMPARED - len(known)]
         return get_close_matches(group_id[:100], [one[:100] for one in known], n=3)
 
     def find_similar_topics(self, topic: str) -> list[str]:
-        topics = (one.name for one in self._server.data_plane.catalogue if not one.is_internal)
+        topics = (one.name for one in self._services.data_plane.catalogue if not one.is_internal)
         return get_close_matches(topic, list(islice(topics, _MAX_COMPARED)), n=3)

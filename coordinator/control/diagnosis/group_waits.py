@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from coordinator.broker.group_event_log import EventRank
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.diagnosis.group_conditions import Condition
 from coordinator.control.diagnosis.group_diagnosis import (
     Explanation,
@@ -232,7 +232,7 @@ class GroupWaits:
 
     def __init__(
         self,
-        server: Server,
+        services: Services,
         group_client: InternalGroupClient,
         connections: MemberConnections,
         actions: ActionLog,
@@ -242,16 +242,16 @@ class GroupWaits:
     ) -> None:
         """Create the waits. `group_now` returns the time of a group. Without a ledger, `rebalanced` is refused."""
         self.hint_providers: list[HintProvider] = []
-        self._server = server
+        self._services = services
         self._group_client = group_client
-        self.snapshots = SnapshotSource(server, connections, group_now, removals, ledger)
+        self.snapshots = SnapshotSource(services, connections, group_now, removals, ledger)
         self._queues: dict[str, GroupWaitQueue] = {}
         self._waiter_count = 0
         self._reader_count = 0
-        server.group_events.subscribe(EventRank.WAITS, self._on_event)
-        server.runtime.lifecycle.load_listeners.append(self._on_partition_loaded)
-        server.topic_listeners.append(self._on_topics_changed)
-        server.group_clock.on_moved.append(self._schedule_all)
+        services.group_events.subscribe(EventRank.WAITS, self._on_event)
+        services.runtime.lifecycle.load_listeners.append(self._on_partition_loaded)
+        services.topic_images.listeners.append(self._on_topics_changed)
+        services.group_clock.on_moved.append(self._schedule_all)
         actions.listeners.append(self._on_action)
         if ledger is not None:
             ledger.listeners.append(self._on_rebalance_closed)
@@ -318,7 +318,7 @@ class GroupWaits:
         return queue.take_snapshot()
 
     async def _await_durable(self, snapshot: GroupSnapshot, began_ms: int, within_ms: int) -> None:
-        partition = self._server.runtime.find_partition(snapshot.group_id)
+        partition = self._services.runtime.find_partition(snapshot.group_id)
         if partition.machine is None or partition.end_offset <= partition.readable_offset:
             return
         left_ms = within_ms - (clock.monotonic_ms() - began_ms)
@@ -333,7 +333,7 @@ class GroupWaits:
     def _add_waiter(self, group_id: str, waiter: Waiter) -> GroupWaitQueue:
         queue = self._queues.get(group_id)
         if queue is None:
-            number = self._server.runtime.find_partition(group_id).number
+            number = self._services.runtime.find_partition(group_id).number
             queue = self._queues[group_id] = GroupWaitQueue(
                 group_id, number, self.snapshots, self._group_client
             )
@@ -354,9 +354,9 @@ class GroupWaits:
         """Observe commits only while a wait reads committed offsets."""
         before, self._reader_count = self._reader_count, self._reader_count + more
         if self._reader_count and not before:
-            self._server.group_events.subscribe_to_commits(self._on_commit)
+            self._services.group_events.subscribe_to_commits(self._on_commit)
         elif before and not self._reader_count:
-            self._server.group_events.unsubscribe_from_commits(self._on_commit)
+            self._services.group_events.unsubscribe_from_commits(self._on_commit)
 
     def close(self) -> None:
         """Complete every wait with the current state."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from typing import Final
 
 from coordinator.broker.group_event_log import EventRank
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.diagnosis.assignment_oracles import (
     AssignmentToUnknownMember,
     DoubleOwner,
@@ -51,7 +51,7 @@ class OracleService:
 
     def __init__(
         self,
-        server: Server,
+        services: Services,
         actions: ActionLog,
         group_now: Callable[[str], Now],
         commits: CommitFeed | None = None,
@@ -59,22 +59,22 @@ class OracleService:
         """Create the oracles of an open server.
 
         Args:
-            server: The server.
+            services: The open parts of the server.
             actions: The actions of operators.
             group_now: Returns the time of a group.
             commits: A feed that its creator connects with `on_commit`; None for a new feed, if `oracle.commits` is
                 on.
         """
-        self._server = server
-        self.violations = ViolationLog(server.metrics, server.line_limit)
-        self.context = context = ServerOracleContext(server, self.violations, group_now)
+        self._services = services
+        self.violations = ViolationLog(services.metrics, services.line_limit)
+        self.context = context = ServerOracleContext(services, self.violations, group_now)
         self._oracles = context.oracles = OracleSet(context)
-        server.topic_listeners.append(self._oracles.topic_ages.on_topics_changed)
-        server.group_events.subscribe(EventRank.ORACLES, self._on_event)
-        server.group_clock.on_moved.append(context.reschedule_checks)
+        services.topic_images.listeners.append(self._oracles.topic_ages.on_topics_changed)
+        services.group_events.subscribe(EventRank.ORACLES, self._on_event)
+        services.group_clock.on_moved.append(context.reschedule_checks)
         actions.listeners.append(self._on_action)
         if context.config.oracle_commits and commits is None:
-            CommitFeed(server.runtime).subscribe(self.on_commit)
+            CommitFeed(services.runtime).subscribe(self.on_commit)
 
     @property
     def listeners(self) -> list[ViolationListener]:
@@ -83,8 +83,8 @@ class OracleService:
 
     def close(self) -> None:
         """Stop the oracles; a second call has no effect."""
-        if self._on_event in self._server.group_events.subscribers:
-            self._server.group_events.unsubscribe(self._on_event)
+        if self._on_event in self._services.group_events.subscribers:
+            self._services.group_events.unsubscribe(self._on_event)
         self.context.close()
 
     def on_commit(self, commit: StoredCommit) -> None:
@@ -145,15 +145,15 @@ class OracleSet:
 class ServerOracleContext:
     """All methods belong to the event loop's thread."""
 
-    def __init__(self, server: Server, violations: ViolationLog, group_now: Callable[[str], Now]) -> None:
+    def __init__(self, services: Services, violations: ViolationLog, group_now: Callable[[str], Now]) -> None:
         """In: the time of a group."""
-        self.config = server.settings.config.view(OracleConfig)
+        self.config = services.settings.config.view(OracleConfig)
         self.group_now = group_now
         self.oracles: OracleSet
         """The oracles that run the scheduled checks."""
-        self._server = server
+        self._services = services
         self._violations = violations
-        self._timers = Timers(server.loop, ProcessClock(clock.Arrival()), self._run_check)
+        self._timers = Timers(services.loop, ProcessClock(clock.Arrival()), self._run_check)
         self._due: dict[tuple[OracleName, str], int] = {}
         self._pending_checks: deque[LongCheck] = deque()
         self._check_task: asyncio.Task[None] | None = None
@@ -166,21 +166,21 @@ class ServerOracleContext:
         return clock.monotonic_ms()
 
     def find_group(self, group_id: str) -> GroupView | None:
-        machine = self._server.runtime.find_partition(group_id).machine
+        machine = self._services.runtime.find_partition(group_id).machine
         return None if machine is None else machine.view_group(group_id, self.group_now(group_id))
 
     @property
     def topics(self) -> TopicsImage:
-        return self._server.topic_images.get_current()
+        return self._services.topic_images.get_current()
 
     def find_log_end(self, topic: str, partition: int) -> int | None:
-        hosted = self._server.data_plane.find_local_partition(topic, partition)
+        hosted = self._services.data_plane.find_local_partition(topic, partition)
         return None if hosted is None or hosted.log is None else hosted.log.log_end_offset
 
     def find_open_connections(self) -> set[int]:
         at_ms, numbers = self._connections
         if self.now_ms() - at_ms >= CHECK_PERIOD_MS:
-            numbers = {connection.client.connection_id for connection in self._server.connections.open}
+            numbers = {connection.client.connection_id for connection in self._services.connections.open}
             self._connections = self.now_ms(), numbers
         return numbers
 
@@ -214,7 +214,7 @@ class ServerOracleContext:
     def run_long_check(self, check: LongCheck) -> None:
         self._pending_checks.append(check)
         if self._check_task is None:
-            self._check_task = self._server.loop.create_task(self._run_pending_checks())
+            self._check_task = self._services.loop.create_task(self._run_pending_checks())
 
     def close(self) -> None:
         """Cancel all checks, also those that run."""
@@ -234,7 +234,7 @@ class ServerOracleContext:
             _LOG.error("Oracle %s failed at group %s", oracle, printable(group_id), exc_info=problem)
 
     async def _run_pending_checks(self) -> None:
-        budget = TimeBudget(self._server.run_queue)
+        budget = TimeBudget(self._services.run_queue)
         while self._pending_checks:
             check = self._pending_checks.popleft()
             try:

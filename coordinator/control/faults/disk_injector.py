@@ -20,7 +20,7 @@ from functools import partial
 from itertools import count
 from typing import Final, NamedTuple
 
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.faults.fault_matchers import RequestAttributes
 from coordinator.control.faults.fault_reports import FaultAudit
 from coordinator.control.faults.installed_fault import InstalledFault, find_first_triggered
@@ -101,11 +101,11 @@ class _DelayedOperation(NamedTuple):
 
 
 class DiskInjector:
-    def __init__(self, server: Server, told: FaultAudit) -> None:
-        self._server = server
+    def __init__(self, services: Services, told: FaultAudit) -> None:
+        self._services = services
         self._told = told
-        self._runtime = server.runtime
-        self._flusher = server.flusher
+        self._runtime = services.runtime
+        self._flusher = services.flusher
         self._is_intercepting = False
         self._armed: dict[int, dict[str, InstalledFault]] = {}
         """By partition: what acts on its next batch, by point."""
@@ -215,7 +215,7 @@ class DiskInjector:
         action = fault.action
         if action.kind == "delay":
             go_on = partial(self._append_now, partition.number)
-            timer = self._server.loop.call_later(fault.draw_delay_s(), go_on)
+            timer = self._services.loop.call_later(fault.draw_delay_s(), go_on)
             self._late_appends[partition.number] = _DelayedOperation(fault, timer, go_on, partition.machine)
             return False
         # The later points of this batch are never reached.
@@ -227,7 +227,7 @@ class DiskInjector:
         if action.kind == "crash":
             if action.kills:
                 kill_process()
-            self._server.loop.call_soon(self._crash, partition, partition.tenure)
+            self._services.loop.call_soon(self._crash, partition, partition.tenure)
             return False
         error = OSError(action.fail_errno, f"{os.strerror(action.fail_errno)} (fault {fault.name})")
         raise AppendFailed(partition.log.directory, f"cannot append: {error}") from error
@@ -270,7 +270,7 @@ class DiskInjector:
             submit_rest()
             return
         number = next(self._numbers)
-        timer = self._server.loop.call_later(delay_s, self._submit_now, number)
+        timer = self._services.loop.call_later(delay_s, self._submit_now, number)
         self._late_syncs[number] = _DelayedOperation(late_for, timer, submit_rest)
 
     def _submit_now(self, number: int) -> None:
@@ -294,13 +294,13 @@ class DiskInjector:
         """Act after a sync, in the thread that syncs, before the result is reported."""
         for fault, partition, log in after:
             if log in result.refused:  # it is submitted again
-                self._server.loop.call_soon_threadsafe(self._await_sync, partition, fault)
+                self._services.loop.call_soon_threadsafe(self._await_sync, partition, fault)
                 continue
             if log in result.failed:
                 continue
             if fault.action.kills:
                 kill_process()
-            self._server.loop.call_soon_threadsafe(self._crash, partition, partition.tenure)
+            self._services.loop.call_soon_threadsafe(self._crash, partition, partition.tenure)
         done(SyncResult({**result.failed, **failed}, result.refused, result.full))
 
     def _await_sync(self, partition: GroupPartition, fault: InstalledFault) -> None:
@@ -314,7 +314,7 @@ class DiskInjector:
         """Crash before a response: its records are durable, and the client gets no response."""
         if fault.action.kills:
             kill_process()
-        self._server.loop.call_soon(self._crash, partition, partition.tenure)
+        self._services.loop.call_soon(self._crash, partition, partition.tenure)
 
     def _crash(self, partition: GroupPartition, tenure: int) -> None:
         """Close the connections of waiting clients of a partition and reload it."""

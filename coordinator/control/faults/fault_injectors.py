@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from coordinator.broker.group_event_log import EventRank
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.faults.disk_injector import DiskInjector
 from coordinator.control.faults.error_answers import (
     build_fault_response,
@@ -49,9 +49,11 @@ Interceptor = Callable[[Handler], Handler]
 
 
 class RequestInjector:
-    def __init__(self, server: Server, around: BrokerLookup, disk: DiskInjector, told: FaultAudit) -> None:
+    def __init__(
+        self, services: Services, around: BrokerLookup, disk: DiskInjector, told: FaultAudit
+    ) -> None:
         """Create the injectors. Requests wait in `disk` until their appends are synced. `told` records hits."""
-        self._server = server
+        self._services = services
         self._around = around
         self._disk = disk
         self._told = told
@@ -83,7 +85,7 @@ class RequestInjector:
 
     def _intercept_apis(self, keys: frozenset[int]) -> None:
         """Intercept the requests of these APIs, and of no others."""
-        tables = self._server.routes_by_broker.values()
+        tables = self._services.routes_by_broker.values()
         for key in sorted(self._interceptors.keys() - keys):
             interceptor = self._interceptors.pop(key)
             for routes in tables:
@@ -149,13 +151,13 @@ class RequestInjector:
         holding = HeldRequest(kind, asked, reply, go_on, fault.held_requests.remove)
         fault.held_requests.append(holding)
         if kind == "delay":
-            holding.release_after(self._server.loop, fault.draw_delay_s())
+            holding.release_after(self._services.loop, fault.draw_delay_s())
         elif kind == "hold":
-            holding.release_after(self._server.loop, LONGEST_HOLD_S)
+            holding.release_after(self._services.loop, LONGEST_HOLD_S)
 
     def _ask_late(self, plain: Handler, asked: RequestAttributes, context: RequestContext) -> object:
         """The request is reached only now, at the time of now."""
-        self._server.arrival.advance(clock.monotonic_ns())
+        self._services.arrival.advance(clock.monotonic_ns())
         asked.forget_groups()
         return self._ask(plain, asked, context, None)
 
@@ -216,7 +218,7 @@ class RequestInjector:
         reply.block()
         if fault.action.kind in ("drop", "crash"):
             # What was answered before leaves at the end of this iteration.
-            self._server.loop.call_soon(reply.close_connection)
+            self._services.loop.call_soon(reply.close_connection)
             if fault.action.kind == "crash":
                 self._crash(fault, asked)
         else:
@@ -314,18 +316,18 @@ EventAction = Callable[[InstalledFault, str], None]
 
 
 class FaultInjectors:
-    def __init__(self, server: Server, actions: ActionLog, act: EventAction) -> None:
-        catalogue = server.data_plane.catalogue
+    def __init__(self, services: Services, actions: ActionLog, act: EventAction) -> None:
+        catalogue = services.data_plane.catalogue
 
         def topic_name(topic_id: bytes) -> str | None:
             topic = catalogue.find_topic_by_id(topic_id)
             return None if topic is None else topic.name
 
         self.audit = FaultAudit(actions)
-        self.disk = DiskInjector(server, self.audit)
-        around = BrokerLookup(server.runtime, server.group_clock.now, topic_name)
-        self._requests = RequestInjector(server, around, self.disk, self.audit)
-        self._server = server
+        self.disk = DiskInjector(services, self.audit)
+        around = BrokerLookup(services.runtime, services.group_clock.now, topic_name)
+        self._requests = RequestInjector(services, around, self.disk, self.audit)
+        self._services = services
         self._act = act
         self._on_events: list[InstalledFault] = []
 
@@ -344,7 +346,7 @@ class FaultInjectors:
             self._listen()
 
     def _listen(self) -> None:
-        bus = self._server.group_events
+        bus = self._services.group_events
         is_subscribed = self._happened in bus.subscribers
         if self._on_events and not is_subscribed:
             bus.subscribe(EventRank.FAULTS, self._happened)
@@ -359,4 +361,4 @@ class FaultInjectors:
         )
         if fault is not None:
             self.audit.report_event_hit(fault, event.group_id, get_wire_name(type(event)))
-            self._server.loop.call_soon(self._act, fault, event.group_id)
+            self._services.loop.call_soon(self._act, fault, event.group_id)

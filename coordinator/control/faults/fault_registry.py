@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.admin.coordinator_failover import CoordinatorFailover
 from coordinator.control.faults.fault_rule import FaultRule, FaultStatus
 from coordinator.control.field_parsers import parse_duration_ms
@@ -60,7 +60,7 @@ class FaultRegistry:
 
     def __init__(
         self,
-        server: Server,
+        services: Services,
         actions: ActionLog,
         failover: CoordinatorFailover,
         connections: MemberConnections,
@@ -74,7 +74,7 @@ class FaultRegistry:
         self._freeze_clock = freeze_clock
         self._expire_member = expire_member
         self._running_actions: set[asyncio.Task[None]] = set()
-        self._server = server
+        self._services = services
         self._actions = actions
         self._failover = failover
         self._connections = connections
@@ -102,17 +102,19 @@ class FaultRegistry:
         from coordinator.control.faults.installed_fault import create_fault
 
         name = self._choose_name(rule, replaces=replaces)
-        server = self._server
-        fault = create_fault(name, rule, by, server.runtime.topic.flush, server.brokers.ownership.registered)
+        services = self._services
+        fault = create_fault(
+            name, rule, by, services.runtime.topic.flush, services.membership.ownership.registered
+        )
         self._check_allowed(fault)
         if name in self._faults:
             self._uninstall([name])
         if self._injectors is None:
-            self._injectors = FaultInjectors(self._server, self._actions, self._run_event_action)
+            self._injectors = FaultInjectors(self._services, self._actions, self._run_event_action)
         self._faults[name] = fault
         if rule.for_ is not None:
             seconds = parse_duration_ms(rule.for_, "for") / 1000
-            fault.timer = self._server.loop.call_later(seconds, self._on_expired, fault)
+            fault.timer = self._services.loop.call_later(seconds, self._on_expired, fault)
         self._injectors.add(fault)
         self._injectors.audit.report_change(
             [fault], f"{name} made: {fault.action.kind} at {fault.action.at}", by
@@ -216,7 +218,7 @@ class FaultRegistry:
         if self._waiter_count >= MAX_WAITERS:
             detail = f"{MAX_WAITERS} wait for faults, as many as may."
             raise Problem(ProblemKind.TOO_MANY, "too many wait", detail)
-        waiter: asyncio.Future[bool] = self._server.loop.create_future()
+        waiter: asyncio.Future[bool] = self._services.loop.create_future()
         entry = (hits, waiter)
         fault.waiters.append(entry)
         self._waiter_count += 1
@@ -333,14 +335,14 @@ class FaultRegistry:
             except Problem as problem:
                 _LOG.warning("Fault %s could not act: %s", fault.name, problem.detail)
 
-        task = self._server.loop.create_task(act())
+        task = self._services.loop.create_task(act())
         self._running_actions.add(task)
         task.add_done_callback(self._running_actions.discard)
 
     def _disconnect_members(self, group_id: str, members: Sequence[str]) -> None:
         from coordinator.control.faults.fault_matchers import find_named_members
 
-        machine = self._server.runtime.find_partition(group_id).machine
-        view = None if machine is None else machine.view_group(group_id, self._server.group_clock.now())
+        machine = self._services.runtime.find_partition(group_id).machine
+        view = None if machine is None else machine.view_group(group_id, self._services.group_clock.now())
         if view is not None and members:
             self._connections.close_connections(group_id, find_named_members(view, members))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from coordinator.broker.server import Server
 from coordinator.broker.server_settings import ServerSettings
+from coordinator.broker.services import Services
 from coordinator.config.cluster_properties import ClusterProperties, NamespaceProperties
 from coordinator.config.config_def import list_property_names
 from coordinator.config.config_errors import ConfigError
@@ -42,8 +43,8 @@ class NamespaceBroker:
         sockets: Sequence[socket.socket],
         make_settings: SettingsFactory,
         topics: Mapping[str, int],
-        make_server: Callable[[ServerSettings], Server],
-        make_control: Callable[[Server, GroupRemovals], "ControlPlane"],
+        open_server: Callable[[ServerSettings], Server],
+        make_control: Callable[[Services, GroupRemovals], "ControlPlane"],
         *,
         is_durable: bool,
     ) -> None:
@@ -54,12 +55,13 @@ class NamespaceBroker:
         self._sockets = sockets
         self._make_settings = make_settings
         self._topics = topics
-        self._make_server = make_server
+        self._open_server = open_server
         self._make_control = make_control
         self._group_removals = GroupRemovals()
         self._is_durable = is_durable
         self._touched_ms = clock.monotonic_ms()
         self._advertised: dict[str, Address] = {}
+        self._server: Server | None = None
         self._control: ControlPlane | None = None
 
     @property
@@ -71,7 +73,8 @@ class NamespaceBroker:
     @property
     def server(self) -> Server:
         """The server; the old one until a reset is through."""
-        return self.control.server
+        assert self._server is not None, "opened"
+        return self._server
 
     # Use
 
@@ -91,15 +94,14 @@ class NamespaceBroker:
         """Starts a server, and waits until it is ready and has its topics. Raises StartFailed and Problem; then
         nothing is left of it."""
         try:
-            self._control = await self._start()
+            self._server, self._control = await self._start()
         except BaseException:
             self._close_sockets()
             raise
 
-    async def _start(self) -> "ControlPlane":
+    async def _start(self) -> "tuple[Server, ControlPlane]":
         settings = self._make_settings()
-        server = self._make_server(settings)
-        server.open()
+        server = self._open_server(settings)
         control = self._make_control(server, self._group_removals)
         try:
             [listener] = settings.listeners
@@ -115,9 +117,9 @@ class NamespaceBroker:
             if self._topics:
                 await control.topics.create_topics(self._topics)
         except BaseException:
-            await _stop_broker(control, None)
+            await _stop_broker(server, control, None)
             raise
-        return control
+        return server, control
 
     async def reset(self, forget: Callable[[], Awaitable[None]], by: str | None) -> None:
         """Close all connections and replace the server by a new one. `forget` deletes the files of the old one;
@@ -126,7 +128,7 @@ class NamespaceBroker:
         group_ids = [group_id for shard in shards if shard is not None for group_id in shard.list_group_ids()]
         self._group_removals.on_namespace_reset(self.name, group_ids, by)
         try:
-            await _stop_broker(self.control, None)
+            await _stop_broker(self.server, self.control, None)
             await forget()
         except BaseException:
             self._close_sockets()
@@ -138,7 +140,9 @@ class NamespaceBroker:
         """Stops it. In: whether files that are on the disk stay there. Raises what the disk refused."""
         try:
             await _stop_broker(
-                self.control, f"namespace {self.name}" if keeps_files and self._is_durable else None
+                self.server,
+                self.control,
+                f"namespace {self.name}" if keeps_files and self._is_durable else None,
             )
         finally:
             self._close_sockets()
@@ -154,11 +158,11 @@ class NamespaceBroker:
             self._advertised[name] = address
 
 
-async def _stop_broker(control: "ControlPlane", ended_scope: str | None) -> None:
+async def _stop_broker(server: Server, control: "ControlPlane", ended_scope: str | None) -> None:
     """Stop a server and its control plane. In: what ends and leaves its files, for the log; None where the files go
     as well. Raises what the disk refused."""
     control.close(ended_scope)
-    await control.server.close()
+    await server.close()
     await control.finish()
 
 

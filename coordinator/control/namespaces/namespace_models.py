@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.config.listeners import Address
 from coordinator.core.message_text import printable
 from coordinator.core.wire_name import wire_name
@@ -33,25 +33,27 @@ class NamespaceDescription(Struct, frozen=True, kw_only=True):
     created_ms: int | None
 
 
-def describe_namespace(name: str, server: Server, created_ms: int | None, host: str) -> NamespaceDescription:
+def describe_namespace(
+    name: str, services: Services, created_ms: int | None, host: str
+) -> NamespaceDescription:
     """Describe a namespace. `host` is the host name of this request, which also reaches a listener on every
     interface."""
-    listeners = {each.listener.name: str(find_client_address(each, host)) for each in server.endpoints}
-    files = server.settings.files
+    listeners = {each.listener.name: str(find_client_address(each, host)) for each in services.endpoints}
+    files = services.settings.files
     in_memory = isinstance(files, MemoryFiles)
-    machines = [partition.machine for partition in server.runtime.partitions]
+    machines = [partition.machine for partition in services.runtime.partitions]
     return NamespaceDescription(
         name=name,
         bootstrap=next(iter(listeners.values())),
         listeners=listeners,
-        cluster_id=server.directory.meta.cluster_id,
+        cluster_id=services.directory.meta.cluster_id,
         topics={
             topic.name: len(topic.partitions)
-            for topic in server.data_plane.catalogue
+            for topic in services.data_plane.catalogue
             if not topic.is_internal
         },
         groups=sum(machine.group_count for machine in machines if machine is not None),
-        connections=len(server.connections.open),
+        connections=len(services.connections.open),
         durable=not in_memory,
         used_bytes=files.used_bytes if isinstance(files, MemoryFiles) else None,
         created_ms=created_ms,

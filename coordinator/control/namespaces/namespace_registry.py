@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.server import Server
 from coordinator.broker.server_settings import ServerSettings
+from coordinator.broker.services import Services
 from coordinator.config.config_errors import ConfigError
 from coordinator.config.listeners import Address
 from coordinator.control.group_removals import GroupRemovals
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("Control")
 
-ControlFactory = Callable[[Server, GroupRemovals], "ControlPlane"]
+ControlFactory = Callable[[Services, GroupRemovals], "ControlPlane"]
 
 DEFAULT_NAMESPACE: Final = "default"
 MAX_NAMESPACES: Final = 256
@@ -48,10 +50,10 @@ _DIRECTORY_SUFFIX: Final = ".namespaces"
 class NamespaceRegistry:
     """All methods belong to the event loop's thread."""
 
-    def __init__(self, server: Server, actions: ActionLog, make_control: ControlFactory) -> None:
+    def __init__(self, services: Services, actions: ActionLog, make_control: ControlFactory) -> None:
         """In: the daemon's own; what creates the control plane of another broker."""
-        self._daemon = server
-        self._config = server.settings.config
+        self._daemon = services
+        self._config = services.settings.config
         self._files = OsFiles()
         self._actions = actions
         self._make_control = make_control
@@ -148,8 +150,8 @@ class NamespaceRegistry:
 
     def advertise(self, name: str, addresses: Mapping[str, Address], by: str | None) -> None:
         """Change the advertised addresses of a namespace. Raises Problem (no-such-namespace, bad-request)."""
-        server = self._daemon if name == DEFAULT_NAMESPACE else self.get_namespace(name).server
-        listeners = {endpoint.listener.name for endpoint in server.endpoints}
+        services = self._daemon if name == DEFAULT_NAMESPACE else self.get_namespace(name).server
+        listeners = {endpoint.listener.name for endpoint in services.endpoints}
         for listener in addresses:
             if listener not in listeners:
                 detail = f"{printable(listener)} is not a listener {suggest(listener, sorted(listeners))}."
@@ -157,7 +159,7 @@ class NamespaceRegistry:
                 raise Problem(ProblemKind.BAD_REQUEST, "There is no such listener", detail, fields)
         if name == DEFAULT_NAMESPACE:
             for listener, address in addresses.items():
-                server.listeners.set_advertised_address(listener, address)
+                services.listeners.set_advertised_address(listener, address)
         else:
             self.get_namespace(name).advertise(addresses)
         description = ", ".join(f"{listener}={address}" for listener, address in addresses.items())
@@ -246,15 +248,15 @@ class NamespaceRegistry:
             sockets,
             lambda: replace(settings, files=files()),
             topics,
-            self._create_server,
+            self._open_server,
             self._make_control,
             is_durable=is_durable,
         )
 
-    def _create_server(self, settings: ServerSettings) -> Server:
+    def _open_server(self, settings: ServerSettings) -> Server:
         if self._threads is None:
             self._threads = WorkerThreads()
-        return Server(settings, self._threads, run_queue=self._daemon.run_queue)
+        return open_server(settings, threads=self._threads, run_queue=self._daemon.run_queue)
 
     def _bind_sockets(self, address: Address) -> list[socket.socket]:
         """Sockets on a port that is free. Raises Problem (not-possible)."""

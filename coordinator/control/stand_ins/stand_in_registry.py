@@ -6,7 +6,7 @@ from typing import Final
 from uuid import uuid4
 
 from coordinator.broker.group_event_log import EventRank
-from coordinator.broker.server import Server
+from coordinator.broker.services import Services
 from coordinator.control.admin.group_operations import GroupOperations
 from coordinator.control.group_client import InternalGroupClient
 from coordinator.control.member_connections import MemberConnections
@@ -36,13 +36,13 @@ class StandInRegistry:
 
     def __init__(
         self,
-        server: Server,
+        services: Services,
         actions: ActionLog,
         group_client: InternalGroupClient,
         groups: GroupOperations,
         connections: MemberConnections,
     ) -> None:
-        self._server = server
+        self._services = services
         self._actions = actions
         self._group_client = group_client
         self._groups = groups
@@ -95,7 +95,7 @@ class StandInRegistry:
         )
         stand_in = self._build_stand_in(settings)
         if not self._by_group:
-            self._server.group_events.subscribe(EventRank.STAND_INS, self._on_event)
+            self._services.group_events.subscribe(EventRank.STAND_INS, self._on_event)
         self._by_group.setdefault(group_id, {})[client_id] = stand_in
         stand_in.start()
         self._actions.record_action("stand-in", f"{client_id} joins", group_id, by)
@@ -142,7 +142,7 @@ class StandInRegistry:
 
     def _build_stand_in(self, settings: StandInSettings) -> StandInMember:
         wake = asyncio.Event()
-        connection_id = self._server.connections.next_id()
+        connection_id = self._services.connections.next_id()
         ask = create_sender(self._group_client, settings, connection_id)
         player: MemberClient
         if settings.is_classic:
@@ -173,7 +173,7 @@ class StandInRegistry:
         if not of_group:
             del self._by_group[group_id]
         if not self._by_group:
-            self._server.group_events.unsubscribe(self._on_event)
+            self._services.group_events.unsubscribe(self._on_event)
 
     def _on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
         self._wake_group(event.group_id)
@@ -191,10 +191,10 @@ class StandInRegistry:
         }
 
     def _count_partitions(self) -> dict[str, int]:
-        return {topic.name: len(topic.partitions) for topic in self._server.data_plane.catalogue}
+        return {topic.name: len(topic.partitions) for topic in self._services.data_plane.catalogue}
 
     def _map_topic_names(self) -> dict[bytes, str]:
-        return {topic.topic_id: topic.name for topic in self._server.data_plane.catalogue}
+        return {topic.topic_id: topic.name for topic in self._services.data_plane.catalogue}
 
     def _map_client_ids(self, group_id: str) -> dict[str, str]:
         view = self._groups.find_group(group_id)

@@ -57,11 +57,11 @@ class Board(Struct, frozen=True, kw_only=True):
 async def show_board(control: ControlPlane, call: ApiCall) -> Board:
     """Return the board with all groups."""
     found = await control.group_metrics.take_snapshot(lambda _: True)
-    server = control.server
+    services = control.services
     return Board(
         version=__version__,
-        standing=find_standing(server),
-        bootstrap=str(find_client_address(server.endpoints[0], call.host)),
+        standing=find_standing(services),
+        bootstrap=str(find_client_address(services.endpoints[0], call.host)),
         groups=[_describe_group(group, found) for group in found.groups],
         groups_left_out=found.left_out,
         control=Permission(is_on=call.why_off is None, needs_token=call.needs_token, why_off=call.why_off),

@@ -43,7 +43,7 @@ async def show_group_ledger(control: ControlPlane, call: ApiCall) -> LedgerAnswe
     group_id = call.path["group"]
     check_known_group(control, group_id)
     answer = _read_entries(control, group_id, call.query)
-    machine = control.server.runtime.find_partition(group_id).machine
+    machine = control.services.runtime.find_partition(group_id).machine
     is_absent = machine is not None and machine.summarize_group(group_id) is None
     return structs.replace(answer, removed=control.group_removals.find(group_id)) if is_absent else answer
 

@@ -29,7 +29,7 @@ async def show_group_metrics(control: ControlPlane, call: ApiCall) -> Chunks:
 
 
 def _create_page(control: ControlPlane) -> MetricsPage:
-    return MetricsPage(ServerView(control.server), control)
+    return MetricsPage(ServerView(control.services), control)
 
 
 async def _single_chunk(text: bytes) -> Chunks:

@@ -96,7 +96,7 @@ def _parse_address(listener: str, text: str) -> Address:
 
 def _describe_named(control: ControlPlane, name: str, call: ApiCall) -> NamespaceDescription:
     if name == DEFAULT_NAMESPACE:
-        return describe_namespace(DEFAULT_NAMESPACE, control.server, None, call.host)
+        return describe_namespace(DEFAULT_NAMESPACE, control.services, None, call.host)
     namespace = control.namespaces.get_namespace(name)
     return describe_namespace(name, namespace.server, namespace.created_ms, call.host)
 

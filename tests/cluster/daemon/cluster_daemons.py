@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.server import Server
 from coordinator.cluster.cluster_keys import ClusterKeys
 from coordinator.cluster.daemon.etcd_cluster import EtcdCluster
@@ -44,14 +45,18 @@ class Daemon:
         self.client = Client(server)
 
     @property
+    def cluster(self) -> EtcdCluster:
+        """Its membership."""
+        membership = self.server.membership
+        assert isinstance(membership, EtcdCluster)
+        return membership
+
+    @property
     def owned(self) -> set[int]:
         """The partitions of groups that it owns."""
-        assert self.server.cluster is not None
-        assert self.server.cluster.member is not None
+        assert self.cluster.member is not None
         return {
-            partition.number
-            for partition in self.server.cluster.member.owned
-            if partition.topic == CONSUMER_OFFSETS
+            partition.number for partition in self.cluster.member.owned if partition.topic == CONSUMER_OFFSETS
         }
 
     @property
@@ -136,8 +141,7 @@ class Daemons:
         engine = ModelConnection(self.store)
         cluster = EtcdCluster(how, engine, ClusterKeys(CLUSTER_ID))
         await cluster.read_cluster()
-        server = Server(how, cluster=cluster)
-        server.open()
+        server = open_server(how, membership=cluster)
         await server.listen()
         await asyncio.wait_for(server.ready.wait(), HANGS_S)
         await eventually(
@@ -175,9 +179,8 @@ class Daemons:
     async def kill(self, daemon: Daemon) -> None:
         """End a daemon as signal 9 would: it returns nothing to the cluster and writes nothing; its session ends at
         once, and so do the connections of its clients."""
-        assert daemon.server.cluster is not None
-        assert daemon.server.cluster.member is not None
-        lease = daemon.server.cluster.member.keeper.session.lease
+        assert daemon.cluster.member is not None
+        lease = daemon.cluster.member.keeper.session.lease
         del self.by_id[daemon.node_id]
         daemon.engine.is_cut = True
         daemon.server.abandon()

@@ -84,7 +84,7 @@ async def leader(cluster: Daemons, number: int = 0, name: str = TOPIC) -> Daemon
         found[:] = [
             daemon
             for daemon in cluster.by_id.values()
-            if daemon.server.brokers.ownership.owns(daemon.node_id, TopicPartition(name, number))
+            if daemon.server.membership.ownership.owns(daemon.node_id, TopicPartition(name, number))
             and partition_of(daemon, number, name) is not None
         ]
         return bool(found)

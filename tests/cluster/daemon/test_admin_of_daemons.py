@@ -58,9 +58,9 @@ async def test_a_coordinator_is_reassigned_and_records_are_not() -> None:
             await reassign(asked, OFFSETS, name.partition, [first, owner.node_id, *others]) == ErrorCode.NONE
         )
         await eventually(lambda: cluster.by_id[first].coordinates("g"))
-        await eventually(lambda: asked.server.brokers.ownership.find_owner(name) == first)
+        await eventually(lambda: asked.server.membership.ownership.find_owner(name) == first)
         assert await asked.coordinator() == first
-        leader = asked.server.brokers.ownership.find_owner(TopicPartition("orders", 0))
+        leader = asked.server.membership.ownership.find_owner(TopicPartition("orders", 0))
         assert leader is not None
         elsewhere = leader % 3 + 1
         refused = await reassign(asked, "orders", 0, [elsewhere])
@@ -74,7 +74,7 @@ async def test_every_owner_is_the_preferred_one() -> None:
     async with daemons(None, 2) as cluster:
         asked = await cluster.owner()
         name = asked.server.runtime.find_partition("g").name
-        await eventually(lambda: asked.server.brokers.ownership.find_owner(name) == asked.node_id)
+        await eventually(lambda: asked.server.membership.ownership.find_owner(name) == asked.node_id)
         wanted = [TopicPartitions(topic=OFFSETS, partitions=[name.partition])]
         answer = await asked.ask(
             ElectLeadersRequest(election_type=0, topic_partitions=wanted, timeout_ms=5000), 2
@@ -97,7 +97,7 @@ async def controlled(daemon: Daemon) -> AsyncIterator[ControlPlane]:
 async def other_than(cluster: Daemons, daemon: Daemon) -> Daemon:
     """Another one, which the first one knows of."""
     other = next(each for each in cluster.by_id.values() if each is not daemon)
-    await eventually(lambda: other.node_id in daemon.server.brokers.ownership.brokers)
+    await eventually(lambda: other.node_id in daemon.server.membership.ownership.brokers)
     return other
 
 
@@ -154,8 +154,7 @@ async def test_what_is_doubted_as_it_comes_and_is_moved_just_then_arrives(
         other = await other_than(cluster, owner)
         name = owner.server.runtime.find_partition("g").name
         pin = KEYS.pin(*name)
-        assert other.server.cluster is not None
-        served, member = other.server.cluster.owned_partitions, other.server.cluster.member
+        served, member = other.cluster.owned_partitions, other.cluster.member
         assert member is not None
         gained = served.coordinators.on_partition_gained
         doubted = asyncio.Event()
@@ -189,8 +188,7 @@ async def test_a_try_of_a_move_that_lands_late_undoes_no_later_one(monkeypatch: 
 
     async with daemons(None, 3) as cluster:
         asked = cluster.by_id[1]
-        assert asked.server.cluster is not None
-        member = asked.server.cluster.member
+        member = asked.cluster.member
         assert member is not None
         monkeypatch.setattr(ModelConnection, "transact", transact_late)
         with pytest.raises(StoreUnavailable):
@@ -207,7 +205,7 @@ async def test_who_does_not_coordinate_a_group_says_who_does() -> None:
         owner = await cluster.owner()
         asked = await other_than(cluster, owner)
         name = owner.server.runtime.find_partition("g").name
-        await eventually(lambda: asked.server.brokers.ownership.find_owner(name) == owner.node_id)
+        await eventually(lambda: asked.server.membership.ownership.find_owner(name) == owner.node_id)
         async with controlled(asked) as control:
             for refused in (
                 control.failover.failover_group("g", 0, 0, 0),

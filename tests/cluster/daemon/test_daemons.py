@@ -36,7 +36,7 @@ async def test_each_partition_has_one_owner_and_everybody_names_it() -> None:
         owned = [each.owned for each in cluster.by_id.values()]
         assert sorted(number for some in owned for number in some) == [0, 1, 2]
         for daemon in cluster.by_id.values():
-            await eventually(lambda daemon=daemon: len(daemon.server.brokers.ownership.brokers) == 3)  # type: ignore[misc]
+            await eventually(lambda daemon=daemon: len(daemon.server.membership.ownership.brokers) == 3)  # type: ignore[misc]
             assert await daemon.coordinator() == owner.node_id
             answer = await daemon.ask(MetadataRequest(topics=None), 9)
             assert {broker.node_id for broker in answer.brokers} == NODES
@@ -100,7 +100,7 @@ async def test_a_partition_moves_where_somebody_wants_it() -> None:
         [other] = [each for each in cluster.by_id.values() if each is not owner]
         assert await owner.commit(5) == ErrorCode.NONE
         name = owner.server.runtime.find_partition("g").name
-        assert other.server.brokers.move_partition(name, other.node_id)
+        assert other.server.membership.move_partition(name, other.node_id)
         await eventually(lambda: name.partition in other.owned)
         await eventually(lambda: other.server.runtime.find_partition("g").state is PartitionState.OWNED)
         assert await other.committed() == 5
@@ -167,8 +167,7 @@ async def test_a_topic_that_is_deleted_while_another_takes_it_up_stays_deleted(
 ) -> None:
     async with daemons(None, 2) as cluster:
         first, second = cluster.by_id.values()
-        assert second.server.cluster is not None
-        keys = second.server.cluster.catalogue.keys
+        keys = second.cluster.catalogue.keys
         write, is_made, written = keys.write_document, asyncio.Event(), asyncio.Event()
 
         async def late(document: Mapping[str, Any]) -> None:
@@ -196,7 +195,7 @@ async def test_a_topic_that_is_deleted_while_another_takes_it_up_stays_deleted(
         for daemon in (first, second):
             catalogue = daemon.server.data_plane.catalogue
             await eventually(lambda catalogue=catalogue: catalogue.find_topic("new") is None)  # type: ignore[misc]
-        assert "new" not in first.server.cluster.catalogue.keys.topics  # type: ignore[union-attr]
+        assert "new" not in first.cluster.catalogue.keys.topics
         assert ClusterKeys(CLUSTER_ID).topic("new") not in cluster.store.map.entries
 
 
@@ -266,8 +265,7 @@ async def test_no_two_daemons_give_out_one_producer_id() -> None:
 async def test_what_cannot_be_let_go_of_in_order_keeps_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     async with daemons(None, 1) as cluster:
         owner = await cluster.owner()
-        assert owner.server.cluster is not None
-        member = owner.server.cluster.member
+        member = owner.cluster.member
         assert member is not None
         failed: list[PartitionId] = []
         lost = member._listener.on_partition_lost
@@ -293,8 +291,7 @@ async def test_who_sees_late_that_another_owns_a_partition_does_not_claim_it_aga
 ) -> None:
     async with daemons(None, 2) as cluster:
         first, second = cluster.by_id.values()
-        assert second.server.cluster is not None
-        member = second.server.cluster.member
+        member = second.cluster.member
         assert member is not None
         claims: list[Put | Delete] = []
         transact = second.engine.transact

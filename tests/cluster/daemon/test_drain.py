@@ -12,7 +12,7 @@ async def test_a_partition_that_is_doubted_as_the_daemon_stops_keeps_nothing_bac
     async with daemons(None, 2) as cluster:
         first = await cluster.owner()
         assert await first.commit(7) == ErrorCode.NONE
-        server, own = first.server, first.server.cluster
+        server, own = first.server, first.cluster
         assert own is not None
         assert own.member is not None
         number = min(first.owned)

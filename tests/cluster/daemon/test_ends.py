@@ -39,7 +39,7 @@ async def commit(daemon: Daemon, offset: int) -> None:
 
 def knows(daemon: Daemon) -> bool:
     """Return whether the daemon knows the topic and its leaders."""
-    owns = daemon.server.brokers.ownership.owns
+    owns = daemon.server.membership.ownership.owns
     return daemon.server.data_plane.catalogue.find_topic(TOPIC) is not None and all(
         owns(leader, TopicPartition(TOPIC, number)) for number, (leader,) in enumerate(LEADERS)
     )

@@ -30,7 +30,7 @@ async def test_what_was_to_be_written_with_the_old_token_takes_nothing_along_of_
         old = log_of(first)
         assert old is not None
         transact, append, is_held = first.engine.transact, PartitionLog.append, True
-        served, loop = first.server.cluster, asyncio.get_running_loop()
+        served, loop = first.cluster, asyncio.get_running_loop()
         assert served is not None
 
         async def held(transaction: StoreTransaction) -> TransactionResult:

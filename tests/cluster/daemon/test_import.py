@@ -292,7 +292,7 @@ async def test_records_with_replicas_are_on_disks_when_etcd_has_lost_them(tmp_pa
     await imported(lost, tmp_path / "1", tmp_path / "2")
     async with brokers(tmp_path, lost, 1, 2) as cluster:
         for number in range(2):
-            owner = cluster.by_id[1].server.brokers.ownership.find_owner(
+            owner = cluster.by_id[1].server.membership.ownership.find_owner(
                 TopicPartition(records.TOPIC, number)
             )
             assert owner is not None
@@ -304,7 +304,7 @@ async def test_directories_of_a_cluster_that_etcd_has_lost_are_a_cluster_again(t
     async with daemons(tmp_path, 2) as cluster:
         for offset, group in enumerate(GROUPS):
             assert await (await cluster.owner(group)).commit(offset, group) == ErrorCode.NONE
-        owners = cluster.by_id[1].server.brokers.ownership
+        owners = cluster.by_id[1].server.membership.ownership
         [orders] = [each for each in cluster.by_id[1].server.data_plane.catalogue if each.name == "orders"]
         leaders = [owners.find_owner(part.name) for part in orders.partitions]
         for number, leader in enumerate(leaders):

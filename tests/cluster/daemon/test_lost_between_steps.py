@@ -37,7 +37,7 @@ def lose_after(
     assert isinstance(part, ClusterPartition)
     lost = part.log
     assert lost is not None
-    cluster, loop = daemon.server.cluster, daemon.server.loop
+    cluster, loop = daemon.cluster, daemon.server.loop
     assert cluster is not None
 
     def done(log: PartitionLog, *args: object, **kwargs: object) -> object:

@@ -50,9 +50,8 @@ async def test_nothing_is_taken_from_the_disk_that_the_engine_has_lost(
         asked = MetadataRequest(topics=[MetadataRequestTopic(topic_id=bytes(15) + b"x", name=None)])
         await owner.ask(asked, 12)
         assert owner.server.data_plane.catalogue.find_topic("orders") is not None
-        assert owner.server.cluster is not None
-        assert owner.server.cluster.member is not None
-        assert not owner.server.cluster.member.owned
+        assert owner.cluster.member is not None
+        assert not owner.cluster.member.owned
         assert copy.stat().st_size == size > 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from coordinator.broker.server import Server
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.server_settings import ServerSettings
 from coordinator.cluster.cluster_keys import ClusterKeys
 from coordinator.cluster.daemon.etcd_cluster import EtcdCluster, join_cluster, why_no_member
@@ -134,8 +134,7 @@ async def test_a_certificate_that_its_own_truststore_does_not_trust_is_named(tmp
     how = with_id(tmp_path, {**ENDPOINTS, **properties})
     cluster = EtcdCluster(how, ModelConnection(ModelStore()), ClusterKeys(CLUSTER_ID))
     await cluster.read_cluster()
-    server = Server(how, cluster=cluster)
-    server.open()
+    server = open_server(how, membership=cluster)
     with pytest.raises(StartFailed, match=r"ssl\.truststore\.location"):
         await server.listen()
     server.abandon()
@@ -202,7 +201,7 @@ async def refused(how: ServerSettings, store: ModelStore) -> str:
 async def opened(how: ServerSettings, cluster: EtcdCluster) -> None:
     """As at a start."""
     await cluster.read_cluster()
-    Server(how, cluster=cluster).open()
+    open_server(how, membership=cluster)
 
 
 @pytest.mark.parametrize("is_there", [False, True], ids=["new", "there"])
@@ -223,8 +222,7 @@ async def test_a_wrong_cluster_id_is_named_for_a_directory_of_a_cluster(tmp_path
     how = with_id(tmp_path, ENDPOINTS)
     cluster = EtcdCluster(how, ModelConnection(ModelStore()), ClusterKeys(CLUSTER_ID))
     await cluster.read_cluster()
-    server = Server(how, cluster=cluster)
-    server.open()
+    server = open_server(how, membership=cluster)
     server.abandon()
     for another in (ModelStore(), await store_of(OTHER_ID, tmp_path / "fresh", is_there=True)):
         why = await refused(replace(how, cluster_id=OTHER_ID), another)

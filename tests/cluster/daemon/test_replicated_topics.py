@@ -59,7 +59,7 @@ async def test_everybody_names_the_leader_and_its_epoch() -> None:
         assert sorted(leaders) == [1, 2, 3]
 
         def is_told(daemon: Daemon) -> bool:
-            owner = daemon.server.brokers.ownership.find_owner
+            owner = daemon.server.membership.ownership.find_owner
             parts = [partition_of(daemon, number) for number in range(3)]
             return all(part is not None and owner(part.name) for part in parts)
 
@@ -110,7 +110,7 @@ async def test_another_replica_leads_when_the_leader_is_killed_with_all_that_was
         again = await cluster.start(first.node_id)
         await eventually(lambda: partition_of(again) is not None)
         await eventually(
-            lambda: again.server.cluster.owned_partitions.topics.is_open(partition_of(again).name)  # type: ignore[union-attr]
+            lambda: again.cluster.owned_partitions.topics.is_open(partition_of(again).name)  # type: ignore[union-attr]
         )
         assert await leader(cluster) is again
         assert await read(again) == [*values, b"more"]
@@ -238,8 +238,7 @@ async def test_a_topic_that_is_deleted_leaves_nothing_and_may_be_made_again() ->
             assert left_in_engine(cluster) == []
             for daemon in (first, second):
                 await eventually(lambda daemon=daemon: partition_of(daemon) is None)  # type: ignore[misc]
-                assert daemon.server.cluster is not None
-                served = daemon.server.cluster.owned_partitions.topics
+                served = daemon.cluster.owned_partitions.topics
                 await eventually(lambda served=served: not list(served.iterate_logs()))  # type: ignore[misc]
                 is_changing = daemon.server.data_plane.catalogue.is_changing
                 await eventually(lambda is_changing=is_changing: not is_changing(TOPIC))  # type: ignore[misc]

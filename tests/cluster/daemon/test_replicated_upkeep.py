@@ -141,8 +141,7 @@ async def test_room_is_shared_by_all_brokers() -> None:
         for _ in range(3):
             assert (await produced(one, batch(b"x" * 30_000))).error_code == ErrorCode.NONE
 
-        assert two.server.cluster is not None
-        total = two.server.cluster.replicated_bytes
+        total = two.cluster.replicated_bytes
         await eventually(lambda: total.total > 90_000)
         refused = await produced(two, batch(b"x" * 30_000), 1)
         assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -169,7 +168,7 @@ async def test_room_is_counted_on_after_it_could_not_be(monkeypatch: pytest.Monk
         monkeypatch.setattr(PartitionLog, "count_bytes_from", fails_once)
         await eventually(lambda: bool(refused))
         await write(first, *[b"x" * 100] * 5)
-        other = cluster.by_id[2].server.cluster
+        other = cluster.by_id[2].cluster
         assert other is not None
         await eventually(lambda: other.replicated_bytes.total > 500)
 
@@ -191,7 +190,7 @@ async def test_a_partition_is_given_other_replicas() -> None:
         await eventually(lambda: _leads(cluster.by_id[3]))
         assert await read(cluster.by_id[3]) == [b"a"]
         for daemon in cluster.by_id.values():
-            replicas = daemon.server.brokers.ownership.find_replicas
+            replicas = daemon.server.membership.ownership.find_replicas
             await eventually(lambda replicas=replicas: list(replicas(NAME)) == [3, 2])  # type: ignore[misc]
         assert await reassign(cluster.by_id[1], [4]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
         assert await reassign(cluster.by_id[1], [2]) == ErrorCode.NONE
@@ -200,7 +199,7 @@ async def test_a_partition_is_given_other_replicas() -> None:
 
 
 def _leads(daemon: Daemon) -> bool:
-    return daemon.server.brokers.ownership.owns(daemon.node_id, NAME)
+    return daemon.server.membership.ownership.owns(daemon.node_id, NAME)
 
 
 async def test_a_leader_is_moved_to_a_replica_and_elected_back() -> None:
@@ -209,13 +208,13 @@ async def test_a_leader_is_moved_to_a_replica_and_elected_back() -> None:
         first = await leader(cluster)
         await write(first, b"a")
         with pytest.raises(Exception, match="no replica"):
-            first.server.brokers.move_partition(NAME, 3)
-        assert first.server.brokers.move_partition(NAME, 2)
+            first.server.membership.move_partition(NAME, 3)
+        assert first.server.membership.move_partition(NAME, 2)
         await eventually(lambda: _leads(cluster.by_id[2]))
         await write(cluster.by_id[2], b"b")
         wanted = [TopicPartitions(topic=TOPIC, partitions=[0])]
         request = ElectLeadersRequest(election_type=0, topic_partitions=wanted, timeout_ms=5000)
-        owner = cluster.by_id[3].server.brokers.ownership.find_owner
+        owner = cluster.by_id[3].server.membership.ownership.find_owner
         await eventually(lambda: owner(NAME) == 2)
         answer = await cluster.by_id[3].ask(request, 2)
         assert answer.replica_election_results[0].partition_result[0].error_code == ErrorCode.NONE
@@ -267,9 +266,8 @@ async def test_a_partition_that_is_lost_while_it_is_read_is_read_anew(
         assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
         await slow.until_begun()
         first = cluster.by_id[1]
-        assert first.server.cluster is not None
         for _ in range(3):
-            first.server.cluster.owned_partitions.doubt_partition(NAME)
+            first.cluster.owned_partitions.doubt_partition(NAME)
         slow.may_end.set()
         assert await leader(cluster) is first
         await write(first, b"a")
@@ -278,7 +276,7 @@ async def test_a_partition_that_is_lost_while_it_is_read_is_read_anew(
         assert part is not None
         assert part.log is not None
         assert part.log.durability.replication_queue is not None
-        member = first.server.cluster.member
+        member = first.cluster.member
         assert member is not None
         assert part.log.durability.replication_queue.ownership_token == member.owned[PartitionId(*NAME)].token
 

@@ -175,8 +175,7 @@ async def test_a_log_of_very_many_offsets_is_sealed_in_segments_that_can_be_read
         puts = [Put(KEYS.piece(*NAME, base, 1, 0), piece) for base, piece in pieces.items()]
         puts.append(Put(KEYS.manifest(*NAME), encode_manifest(Manifest(sealed, far + 1, generation=1))))
         cluster.store.do(lambda map_: map_.transact(StoreTransaction((), tuple(puts))))
-        assert first.server.cluster is not None
-        first.server.cluster.owned_partitions.doubt_partition(NAME)
+        first.cluster.owned_partitions.doubt_partition(NAME)
         await eventually(lambda: log_of(first) not in (None, old))
         await put(first, b"key", b"last")
         await seal(cluster, monkeypatch)

@@ -148,8 +148,7 @@ async def test_where_a_key_makes_no_sense_what_was_known_holds_and_changes_are_r
         binding = acl("alice", READ, TOPIC, "orders")
 
         def problem(daemon: Daemon) -> str:
-            assert daemon.server.cluster is not None
-            return daemon.server.cluster.security.problem
+            return daemon.cluster.security.problem
 
         for daemon in (first, second):
             await eventually(lambda daemon=daemon: bool(problem(daemon)))  # type: ignore[misc]
@@ -167,8 +166,7 @@ async def test_an_engine_that_has_lost_everything_opens_nothing() -> None:
         [daemon] = cluster.by_id.values()
         await allow(daemon.server, "alice", READ, TOPIC, "orders")
         before = known(daemon)
-        assert daemon.server.cluster is not None
-        security = daemon.server.cluster.security
+        security = daemon.cluster.security
         security.stop()
         begin, end = KEYS.kind_range("security")
         cluster.store.do(lambda map_: map_.transact(StoreTransaction((), (Delete(begin, end),))))

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.server import Server
 from coordinator.broker.server_settings import ServerSettings
 from coordinator.cluster.cluster_session import SessionState
@@ -62,8 +63,7 @@ def how_of(data: Path, nodes: EtcdNodes, **properties: str) -> ServerSettings:
 
 async def opened(how: ServerSettings) -> Server:
     """A daemon that listens. Raises StartFailed."""
-    server = Server(how, cluster=await join_cluster(how))
-    server.open()
+    server = open_server(how, membership=await join_cluster(how))
     await server.listen()
     return server
 
@@ -129,8 +129,7 @@ async def test_an_etcd_that_is_full_is_named_and_all_goes_on_when_it_has_room(
             await until_committed(daemon, 1)
             with pytest.raises(StoreFull):
                 await fill(engine)
-            assert daemon.server.cluster is not None
-            health = daemon.server.cluster.health
+            health = daemon.cluster.health
             await eventually(lambda: health.is_full)
             assert health.size_bytes > 0.7 * health.quota_bytes
             # A pending request fails at the latest when a session would have expired.
@@ -163,9 +162,8 @@ async def test_a_daemon_whose_etcd_comes_back_empty_keeps_what_it_has_on_its_dis
             shutil.rmtree(tmp_path / "etcd0")
             nodes.start(0)
             nodes.until_healthy()
-            assert daemon.server.cluster is not None
-            assert daemon.server.cluster.member is not None
-            session = daemon.server.cluster.member.keeper.session
+            assert daemon.cluster.member is not None
+            session = daemon.cluster.member.keeper.session
             await eventually(lambda: session.state is SessionState.REGISTERING)
             unknown = MetadataRequestTopic(topic_id=bytes(15) + b"x", name=None)
             await daemon.ask(MetadataRequest(topics=[unknown]), 12)
@@ -192,7 +190,7 @@ async def test_an_etcd_without_a_quorum_at_the_start_is_named(tmp_path: Path, et
     assert etcd.endpoints.split(",")[0] in said
     async with daemon_of(how) as daemon:
         await until_committed(daemon, 1)
-        view = await daemon.server.brokers.collect_etcd_view()
+        view = await daemon.server.membership.collect_etcd_view()
         assert view is not None
         assert sorted(node.is_leader for node in view.nodes) == [False, False, True]
         assert all(node.version.startswith("3.") and node.size_bytes for node in view.nodes)
@@ -224,9 +222,8 @@ async def test_a_password_that_is_wrong_is_named_and_a_right_one_is_enough(tmp_p
             how_of(tmp_path / "data", nodes, **user, cluster_etcd_password="groupd's")
         ) as daemon:
             await until_committed(daemon, 1)
-            assert daemon.server.cluster is not None
-            await daemon.server.cluster.health.check_nodes()
-            assert not daemon.server.cluster.health.nodes[0].problem
+            await daemon.cluster.health.check_nodes()
+            assert not daemon.cluster.health.nodes[0].problem
     finally:
         nodes.close()
 
@@ -295,9 +292,8 @@ async def test_the_second_of_two_daemons_with_one_id_waits_and_says_so(
             await until_committed(first, 7)
             assert not second.ready.is_set()
             # As after SIGKILL: its session has to expire.
-            assert first.server.cluster is not None
-            assert first.server.cluster.member is not None
-            first.server.cluster.member.abandon()
+            assert first.cluster.member is not None
+            first.cluster.member.abandon()
             await asyncio.wait_for(second.ready.wait(), 60)
             daemon = Daemon(1, second, ModelConnection(ModelStore()))
             async with daemon.client:
@@ -310,8 +306,7 @@ async def test_a_directory_of_no_cluster_or_of_another_one_is_refused(tmp_path: 
     for cluster_id, said in ((CLUSTER_ID, "without a cluster"), ("B" * 22, "CLUSTER_ID")):
         data = tmp_path / cluster_id
         how = replace(settings(data), cluster_id=cluster_id)
-        server = Server(how)
-        server.open()
+        server = open_server(how)
         await server.close()
         assert said in await refused_start(how_of(data, one))
 

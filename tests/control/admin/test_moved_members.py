@@ -24,8 +24,8 @@ async def server() -> AsyncIterator[Server]:
     """Three brokers in one process, the first of which coordinates the group."""
     server = await start(replace(settings(None, topics=[("orders", 1)]), brokers=3))
     partition = server.runtime.find_partition(GROUP).name
-    if server.brokers.ownership.find_owner(partition) != 1:
-        server.brokers.move_partition(partition, 1)
+    if server.membership.ownership.find_owner(partition) != 1:
+        server.membership.move_partition(partition, 1)
     await until(lambda: server.runtime.find_partition(GROUP).machine is not None)
     yield server
     await server.close()

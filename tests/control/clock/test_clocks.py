@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.clock import clock_registry, group_time
@@ -326,8 +327,7 @@ async def test_a_restart_loses_the_clock_and_the_log_says_so(caplog: pytest.LogC
         assert code(await client.call(commit(7, group=GROUP), 2)) == ErrorCode.NONE
     assert "The clocks of 1 group end with this process and were ahead (billing by 8 d" in caplog.text
     caplog.clear()
-    server = Server(settings("/data", files=files))
-    server.open()
+    server = open_server(settings("/data", files=files))
     control = ControlPlane(server)
     await server.listen()
     await asyncio.wait_for(server.ready.wait(), 60)

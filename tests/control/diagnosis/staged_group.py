@@ -181,7 +181,7 @@ class Stage:
         self.held = held
         self.acts = ActionLog()
         self.connections = MemberConnections(server.connections)
-        asker = InternalGroupClient(server.runtime, server.arrival, server.brokers.ownership)
+        asker = InternalGroupClient(server.runtime, server.arrival, server.membership.ownership)
         removals = GroupRemovals()
         server.group_events.subscribe(EventRank.REMOVALS, removals.on_event)
         self.waits = GroupWaits(

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.server import Server
 from coordinator.control.control_plane import ControlPlane
@@ -72,8 +73,7 @@ async def watched(
     group_clock: GroupClock | None = None,
 ) -> AsyncIterator[Watched]:
     """A server that is ready, closed at the end."""
-    server = Server(settings(data_dir, properties, topics=topics), group_clock=group_clock)
-    server.open()
+    server = open_server(settings(data_dir, properties, topics=topics), group_clock=group_clock)
     control = ControlPlane(server)
     await server.listen()
     await asyncio.wait_for(server.ready.wait(), TIMEOUT_S)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.server import Server
 from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem
@@ -222,8 +223,7 @@ async def test_servers_that_share_a_flusher_keep_separate_faults(files: FaultyFi
         labs = []
         for number in range(2):
             how = settings(f"{DATA}-{number}", ONE_PARTITION, topics=[("orders", 1)], files=files)
-            server = Server(how, threads)
-            server.open()
+            server = open_server(how, threads=threads)
             await server.listen()
             stack.push_async_callback(server.close)
             await server.ready.wait()

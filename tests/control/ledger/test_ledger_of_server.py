@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
+from coordinator.broker.composition_root import open_server
 from coordinator.broker.server import Server
 from coordinator.control.control_plane import ControlPlane
 from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry
@@ -34,8 +35,7 @@ SESSION_MS = 300
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
     file = {"ledger.file": str(tmp_path / "ledger.jsonl")}
-    server = Server(settings(tmp_path / "data", file, topics=[("orders", 3)]))
-    server.open()
+    server = open_server(settings(tmp_path / "data", file, topics=[("orders", 3)]))
     yield server
     await server.close()
 

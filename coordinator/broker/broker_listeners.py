@@ -1,9 +1,9 @@
-"""The listeners of a broker: their sockets, endpoints and security."""
+"""The brokers of a server, and the listeners of each: their sockets, endpoints and security."""
 
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from coordinator.broker.server_settings import ServerSettings
 from coordinator.config.listeners import Address, Listener
@@ -15,6 +15,7 @@ from coordinator.network.endpoint import Endpoint
 from coordinator.network.listening_socket import LISTEN_OPTION, bind_sockets
 from coordinator.network.request_routes import AuthenticationCounts
 from coordinator.security.lazy_security import LazySecurity
+from coordinator.topics.data_plane_answer import StoresSet, TopicChange
 
 
 class BrokerListeners:
@@ -146,6 +147,39 @@ class BrokerListeners:
             acceptor.close()
         for security in self._securities:
             security.close()
+
+
+class BrokerSet:
+    """The brokers of one process, with the listeners of each."""
+
+    def __init__(self, node_ids: Iterable[int]) -> None:
+        self.listeners = {node_id: BrokerListeners() for node_id in node_ids}
+        """Listeners by node id; the first are the server's own."""
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """Endpoints for clients, broker by broker."""
+        return [endpoint for listeners in self.listeners.values() for endpoint in listeners.endpoints]
+
+    def open(self) -> None:
+        """Start accepting connections on all bound listeners."""
+        for listeners in self.listeners.values():
+            listeners.open()
+
+    def reload_listeners(self) -> None:
+        """Reload the certificates and trust stores of all listeners."""
+        for listeners in self.listeners.values():
+            listeners.request_reload()
+
+    def on_topics_changed(self, changes: Sequence[TopicChange]) -> None:
+        """Reload certificates and trust stores after a client has set their files."""
+        if any(isinstance(change, StoresSet) for change in changes):
+            self.reload_listeners()
+
+    def close(self) -> None:
+        """Stop accepting connections on all listeners."""
+        for listeners in self.listeners.values():
+            listeners.close()
 
 
 def _create_listener_security(
