@@ -436,7 +436,6 @@ def _begin_serving(server: Server, loop: ManualLoop) -> Endpoint:
     """Load the groups as `Server.listen` does, without its listeners and periodic work. Return an endpoint."""
     (listener,) = server.settings.listeners
     endpoint = Endpoint(
-        loop.asyncio_loop,
         listener,
         server.connections,
         server.write_batcher,

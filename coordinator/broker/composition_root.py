@@ -31,12 +31,13 @@ from coordinator.broker.internal_topics import (
     TopicImages,
     send_group_configs,
 )
-from coordinator.broker.lazy_transaction_coordinator import LazyTransactionCoordinator, TransactionServices
+from coordinator.broker.lazy_transaction_coordinator import LazyTransactionCoordinator
 from coordinator.broker.log_cleaner import LogCleaner, list_compactable_logs
 from coordinator.broker.server import PeriodicJobs, Server, ServerExits
 from coordinator.broker.server_settings import ServerSettings, create_data_plane_config, list_broker_configs
 from coordinator.broker.services import ClusterMembership, SingleBrokerMembership
 from coordinator.broker.topic_log_lines import log_missing, log_startup_problems
+from coordinator.broker.transaction_services import TransactionServices
 from coordinator.config.config_def import InvalidConfig
 from coordinator.core.clock import Arrival
 from coordinator.core.daemon_log import LogLineLimit, OngoingFailures, format_repeats
@@ -120,9 +121,7 @@ def create_local_membership(settings: ServerSettings) -> ClusterMembership:
     """Return the membership of the brokers of one process."""
     if settings.brokers == 1:
         return SingleBrokerMembership(settings)
-    from coordinator.broker.in_process_membership import (
-        InProcessMembership,  # needed only with several brokers
-    )
+    from coordinator.broker.in_process_membership import InProcessMembership  # for several brokers only
 
     return InProcessMembership(settings)
 
@@ -281,7 +280,7 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
             raise StartFailed(too_small)
         images = TopicImages(storage.data_plane.catalogue)
         topic = offsets_topic.create_internal_topic(images.get_current)
-        runtime = engine.add_topic(membership.create_internal_topic(topic, offsets_topic.logs))
+        runtime = membership.add_internal_topic(engine, topic, offsets_topic.logs)
         engine.workers.update(create_group_workers(self.run_queue))
         runtime.timer_listeners.append(log_expiry)
         events = GroupEventBus(self.metrics, self.line_limit)

@@ -25,6 +25,7 @@ from coordinator.core.message_text import StartFailed
 from coordinator.core.shared_types import COORDINATOR_TOPICS
 from coordinator.group.group_config import GroupConfig
 from coordinator.group.group_shard import GroupShard
+from coordinator.runtime.engine import Engine
 from coordinator.runtime.machine import InternalTopic, M
 from coordinator.runtime.partition_loader import begin_leader_epoch
 from coordinator.runtime.runtime import Runtime
@@ -63,9 +64,11 @@ class InProcessMembership(SingleBrokerMembership):
 
     # Start
 
-    def create_internal_topic(self, topic: InternalTopic[M], logs: InternalTopicLogs) -> InternalTopic[M]:
-        """Return a topic in which each load begins a leader epoch, because it may follow a move."""
-        return replace(topic, starts_leader_epochs=True)
+    def add_internal_topic(
+        self, engine: Engine, topic: InternalTopic[M], logs: InternalTopicLogs
+    ) -> Runtime[M]:
+        """Create a runtime in which each load begins a leader epoch, because it may follow a move."""
+        return engine.add_topic(replace(topic, starts_leader_epochs=True))
 
     def create_group_router(
         self, runtime: Runtime[GroupShard], config: GroupConfig, node_id: int

@@ -7,43 +7,26 @@ transactions does not pay for them.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
-from coordinator.apis.data_plane_handler import DataPlaneHandler
 from coordinator.apis.group_handlers import GroupRouter
-from coordinator.apis.request_task import RequestTasks
-from coordinator.broker.broker_metrics import BrokerMetrics
 from coordinator.broker.data_directory_errors import why_too_small
-from coordinator.broker.internal_topics import InternalTopicLogs, InternalTopicShape, create_segment_config
+from coordinator.broker.internal_topics import InternalTopicLogs, create_segment_config
 from coordinator.broker.open_transaction_finder import find_open_transactions
-from coordinator.broker.server_settings import ServerSettings
-from coordinator.core import clock
-from coordinator.core.daemon_log import LogLineLimit
+from coordinator.broker.transaction_services import TransactionServices
 from coordinator.core.shared_types import TRANSACTION_STATE
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Handler
-from coordinator.runtime.coordinator_partition import CoordinatorPartition
-from coordinator.runtime.engine import Engine
-from coordinator.runtime.machine import InternalTopic, M
 from coordinator.runtime.partition_lifecycle import PartitionState
-from coordinator.runtime.runtime import Runtime
-from coordinator.topics.data_plane import DataPlane
-from coordinator.topics.data_plane_answer import TopicChange, TopicCreated
+from coordinator.topics.data_plane_answer import TopicCreated
 from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from protocol.apis import ApiKey
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from storage.data_directory import DataDirectory
 
 if TYPE_CHECKING:
-    from coordinator.apis.transaction_markers import TransactionMarkerWriter
-    from coordinator.apis.transaction_router import TransactionRouter
     from coordinator.broker.transaction_coordinator import TransactionCoordinator
-    from coordinator.transactions.transaction_requests import TransactionConfig
-    from coordinator.transactions.transaction_shard import TransactionShard
 
 _LOG: Final = logging.getLogger("TransactionCoordinator")
 
@@ -59,96 +42,6 @@ TRANSACTION_APIS: Final = (
     ApiKey.DESCRIBE_TRANSACTIONS,
     ApiKey.LIST_TRANSACTIONS,
 )
-
-
-class TransactionMembership(Protocol):
-    """The part of transactions that depends on the membership of the server in a cluster."""
-
-    @property
-    def coordinates_all(self) -> bool:
-        """Whether this process coordinates every transaction: those that it does not know are then hanging."""
-
-    @property
-    def refusal(self) -> str | None:
-        """Why transactions are not possible on this broker; None if they are."""
-
-    def find_topic_shape(self) -> InternalTopicShape | None:
-        """Return the shape of the topic in the cluster; None: the data directory has it."""
-
-    def create_topic(self) -> bool:
-        """Create the topic. Return False if it will exist later; the creator then starts the transactions."""
-
-    def claim_partitions(self, engine: Engine, partitions: Sequence[CoordinatorPartition[Any]]) -> bool:
-        """Load the partitions, or claim those of this broker. Return whether this process loads all of them."""
-
-    def create_verifier(
-        self, router: "TransactionRouter", config: "TransactionConfig"
-    ) -> "TransactionRouter":
-        """Return a router to the coordinators of all brokers; `router` is that of this process."""
-
-    def create_marker_writer(self, writer: "TransactionMarkerWriter") -> "TransactionMarkerWriter":
-        """Return a writer of markers to all partitions; `writer` writes to those of this process."""
-
-
-class LocalTransactions:
-    """The `TransactionMembership` of brokers in one process."""
-
-    coordinates_all = True
-    refusal = None
-
-    def find_topic_shape(self) -> InternalTopicShape | None:
-        return None
-
-    def create_topic(self) -> bool:
-        return True
-
-    def claim_partitions(self, engine: Engine, partitions: Sequence[CoordinatorPartition[Any]]) -> bool:
-        for partition in partitions:
-            engine.open_partition(partition.name)
-        return True
-
-    def create_verifier(
-        self, router: "TransactionRouter", config: "TransactionConfig"
-    ) -> "TransactionRouter":
-        return router
-
-    def create_marker_writer(self, writer: "TransactionMarkerWriter") -> "TransactionMarkerWriter":
-        return writer
-
-
-class TransactionCluster(Protocol):
-    """The membership of the server in a cluster, as transactions use it."""
-
-    @property
-    def transactions(self) -> TransactionMembership:
-        """The part for transactions."""
-
-    def create_internal_topic(self, topic: InternalTopic[M], logs: InternalTopicLogs) -> InternalTopic[M]:
-        """Return an internal topic with the logs of this membership."""
-
-    def create_transaction_router(
-        self, runtime: "Runtime[TransactionShard]", config: "TransactionConfig", node_id: int
-    ) -> "TransactionRouter":
-        """Return the router of a broker's transactions."""
-
-
-class TransactionServices(Struct, frozen=True, eq=False, kw_only=True):
-    """The parts of a server that transactions use."""
-
-    settings: ServerSettings
-    loop: asyncio.AbstractEventLoop
-    directory: DataDirectory
-    engine: Engine
-    data_plane: DataPlane
-    groups: GroupRouter
-    """The groups of all brokers in the process."""
-    topics: DataPlaneHandler
-    tasks: RequestTasks
-    arrival: clock.Arrival
-    metrics: BrokerMetrics
-    line_limit: LogLineLimit
-    on_topics_changed: Callable[[Sequence[TopicChange]], None]
-    cluster: TransactionCluster
 
 
 class LazyTransactionCoordinator:

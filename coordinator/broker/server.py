@@ -105,7 +105,6 @@ class Server(Services, frozen=True, eq=False, kw_only=True):
 
     def _create_endpoint(self, node_id: int, listener: Listener) -> Endpoint:
         return Endpoint(
-            self.loop,
             listener,
             self.connections,
             self.write_batcher,

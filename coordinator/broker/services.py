@@ -33,13 +33,10 @@ from coordinator.broker.internal_topics import (
     TopicChangePublisher,
     TopicImages,
 )
-from coordinator.broker.lazy_transaction_coordinator import (
-    LazyTransactionCoordinator,
-    LocalTransactions,
-    TransactionMembership,
-)
+from coordinator.broker.lazy_transaction_coordinator import LazyTransactionCoordinator
 from coordinator.broker.log_cleaner import LogCleaner
 from coordinator.broker.server_settings import ServerSettings
+from coordinator.broker.transaction_services import LocalTransactions, TransactionMembership
 from coordinator.cluster.partition_ownership import (
     ClusterOperationError,
     MoveCause,
@@ -187,8 +184,10 @@ class ClusterMembership(ABC):
         """Return the shape of `__consumer_offsets` in the cluster; None: the data directory has it."""
 
     @abstractmethod
-    def create_internal_topic(self, topic: InternalTopic[M], logs: InternalTopicLogs) -> InternalTopic[M]:
-        """Return an internal topic with the logs and leader epochs of this membership."""
+    def add_internal_topic(
+        self, engine: Engine, topic: InternalTopic[M], logs: InternalTopicLogs
+    ) -> Runtime[M]:
+        """Create the runtime of an internal topic, with the logs and leader epochs of this membership."""
 
     def route_durability(self, flusher: Flusher) -> DurabilityBackend:
         """Return the backend that makes the logs of topics durable; `flusher` writes to this disk."""
@@ -350,8 +349,10 @@ class SingleBrokerMembership(ClusterMembership):
     def find_offsets_topic_shape(self) -> InternalTopicShape | None:
         return None
 
-    def create_internal_topic(self, topic: InternalTopic[M], logs: InternalTopicLogs) -> InternalTopic[M]:
-        return topic
+    def add_internal_topic(
+        self, engine: Engine, topic: InternalTopic[M], logs: InternalTopicLogs
+    ) -> Runtime[M]:
+        return engine.add_topic(topic)
 
     def connect_services(self, services: Services) -> None:
         self._services = services

@@ -22,8 +22,8 @@ from coordinator.apis.transaction_router import TransactionRouter
 from coordinator.apis.txn_offset_commit import TxnOffsetCommitHandler
 from coordinator.broker.hanging_transactions import end_hanging_transactions
 from coordinator.broker.internal_topics import InternalTopicLogs
-from coordinator.broker.lazy_transaction_coordinator import TransactionServices
 from coordinator.broker.transaction_log_lines import TransactionEventObserver
+from coordinator.broker.transaction_services import TransactionServices
 from coordinator.config.properties import Config
 from coordinator.core.shared_types import TRANSACTION_STATE
 from coordinator.network.request_routes import Handler
@@ -45,9 +45,7 @@ class TransactionCoordinator:
         """Create the coordinator over the logs of `__transaction_state`."""
         config, engine, cluster = services.settings.config, services.engine, services.cluster
         self._transaction_config = config.view(TransactionConfig)
-        self.runtime = engine.add_topic(
-            cluster.create_internal_topic(create_transaction_topic(logs, config), logs)
-        )
+        self.runtime = cluster.add_internal_topic(engine, create_transaction_topic(logs, config), logs)
         self.router = TransactionRouter(self.runtime, self._transaction_config)
         self.add_partitions_manager = AddPartitionsToTxnManager(
             services.loop,

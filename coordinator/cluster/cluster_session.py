@@ -122,6 +122,7 @@ class ClusterSession:
             made: The key of the cluster's identity, to be compared; None for no comparison.
         """
         assert ttl_ms > 0, ttl_ms
+        self.node_id = node_id
         self._key = keys.broker(node_id)
         self._registration = registration
         self._cluster_entry = made

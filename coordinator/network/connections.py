@@ -59,6 +59,7 @@ class Connections:
     """All connections of all listeners."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: ConnectionLimits) -> None:
+        self.loop = loop
         self.limits = limits
         self.open: dict[OpenConnection, str] = {}
         """Open connections with the address of the peer."""

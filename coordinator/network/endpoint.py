@@ -59,7 +59,6 @@ class Endpoint:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
         listener: Listener,
         connections: Connections,
         write_batcher: WriteBatcher,
@@ -69,7 +68,7 @@ class Endpoint:
         routes: Routes,
     ) -> None:
         """In: the table by which its connections are answered; another one may take its place."""
-        self.loop = loop
+        self.loop = connections.loop
         self.listener = listener
         self.write_batcher = write_batcher
         self.run_queue = run_queue

@@ -17,7 +17,7 @@ from msgspec import Struct
 from coordinator.core import clock
 from coordinator.core.daemon_log import OngoingFailures
 from coordinator.core.interceptors import InterceptorChain
-from coordinator.core.outcome import Context, EncodedFact, Message, Now, Outcome, Work, WorkDone
+from coordinator.core.outcome import EncodedFact, Message, Now, Outcome, Work, WorkDone
 from coordinator.core.reply import Reply
 from coordinator.core.shared_types import LogFlush
 from coordinator.core.wire_name import error_text
@@ -162,9 +162,6 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
 
     confirmed_position = readable_offset
     """The position up to which answers may leave."""
-
-    is_replicated = False
-    """Whether the cluster's store has the log and must confirm the token before an answer leaves."""
 
     @property
     def end_offset(self) -> int:
@@ -364,6 +361,10 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         if entry is not None:
             entry.reply.send(response)
 
+    def queue_messages(self, messages: Sequence[Message]) -> None:
+        """Keep messages of this iteration until the records before them are readable."""
+        self.outbound.append((self.position, messages))
+
     def pop_due_messages(self) -> Iterator[Sequence[Message]]:
         """Remove and yield the messages that may leave now, in order."""
         outbound = self.outbound
@@ -394,31 +395,6 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
             if response is None:
                 response = self._build_error_response(entry.request, entry.api_version, error)
             entry.reply.send(response)
-
-    def handle(self, request: Any, context: Context, now: Now) -> Outcome:
-        """Pass a request to the machine of an OWNED partition."""
-        assert self.machine is not None
-        return self.machine.handle(request, context, now)
-
-
-class ReplicatedPartition(CoordinatorPartition[M], Generic[M]):
-    """A partition with its log in the cluster's store. Its positions are numbers of submissions to the store."""
-
-    __slots__ = ()
-
-    is_replicated = True
-
-    @property
-    def position(self) -> int:
-        """The submission that an answer of this iteration waits for."""
-        queue = None if self.log is None else self.log.durability.replication_queue
-        return 1 if queue is None else queue.next_submission
-
-    @property
-    def confirmed_position(self) -> int:
-        """The last confirmed submission."""
-        queue = None if self.log is None else self.log.durability.replication_queue
-        return 0 if queue is None else queue.last_confirmed
 
 
 class Gate:

@@ -82,10 +82,14 @@ class Engine:
         """Return a new waiter number."""
         return self._engine_context.next_waiter()
 
-    def add_topic(self, topic: InternalTopic[M]) -> Runtime[M]:
+    def add_topic(
+        self,
+        topic: InternalTopic[M],
+        create_runtime: Callable[[InternalTopic[M], EngineContext], Runtime[M]] = Runtime,
+    ) -> Runtime[M]:
         """Create the runtime of a topic. `open_partition` loads its partitions."""
         assert topic.name not in self.runtimes, topic.name
-        runtime = self.runtimes[topic.name] = Runtime(topic, self._engine_context)
+        runtime = self.runtimes[topic.name] = create_runtime(topic, self._engine_context)
         return runtime
 
     def open_partition(self, name: TopicPartition, delay_s: float = 0) -> None:

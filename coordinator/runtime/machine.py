@@ -5,7 +5,7 @@ and the error responses for requests without a machine.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -13,9 +13,6 @@ from coordinator.core.outcome import NO_PRODUCER_ID, Context, EncodedFact, Fact,
 from coordinator.core.shared_types import LogFlush
 from protocol.error_codes import ErrorCode
 from storage.log import PartitionLog
-
-if TYPE_CHECKING:
-    from coordinator.runtime.replication import Replication
 
 
 class DurableSnapshot(Protocol):
@@ -126,7 +123,5 @@ class InternalTopic(Struct, Generic[M], frozen=True):
     """Whether each load that makes a partition writable begins a leader epoch, durably before the machine is in
     service: no two machines that could write have the same epoch.
     """
-    replication: "Replication | None" = None
-    """Replicates appends to the cluster's store; None if the logs are only on disk."""
     producer_expiration_ms: int = DAY_MS
     """Idle time in milliseconds after which a producer without an open transaction is removed."""

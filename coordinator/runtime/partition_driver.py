@@ -17,7 +17,6 @@ from coordinator.runtime.machine import InternalTopic, M
 from coordinator.runtime.partition_lifecycle import LifecycleEvent, LifecycleStage, PartitionState
 from coordinator.runtime.partition_loader import LoadFailed, Opening, PartitionLoad
 from coordinator.runtime.partition_logs import BUSY_RETRY_S, LoadSource, PartitionLogs
-from coordinator.runtime.replication import Replication
 from coordinator.runtime.state_keeper import StateKeeper
 from protocol.error_codes import ErrorCode
 from storage.log import PartitionLog
@@ -74,11 +73,8 @@ class PartitionDriver(Generic[M]):
         self._logs = PartitionLogs(topic, engine_context.loop)
         self._loads_in_progress: dict[int, int] = {}
         """The attempt of the load in progress, by partition. A released partition has one until it ends."""
-        self._by_log: dict[PartitionLog, CoordinatorPartition[M]] = {}
-
-    def find_owner(self, log: PartitionLog) -> CoordinatorPartition[M] | None:
-        """Return the partition that has a machine and this log."""
-        return self._by_log.get(log)
+        self.served_by_log: dict[PartitionLog, CoordinatorPartition[M]] = {}
+        """The partitions that have a machine, by their logs."""
 
     # The owner's events
 
@@ -119,12 +115,11 @@ class PartitionDriver(Generic[M]):
         """Replace the machine of a partition by a new one from the log. A partition without a machine stays
         unchanged.
         """
-        if partition.machine is None:
-            return
+        if partition.machine is not None:
+            self._replace_machine(partition)
+
+    def _replace_machine(self, partition: CoordinatorPartition[M]) -> None:
         stage = partition.stage
-        if self._topic.replication is not None:
-            self._fence_partition(partition, self._topic.replication)
-            return
         self._end_service(partition, LifecycleEvent.RELOAD)
         if stage in (LifecycleStage.OWNED, LifecycleStage.UNWRITABLE):
             self._start_load(partition)
@@ -143,9 +138,9 @@ class PartitionDriver(Generic[M]):
                 format_error_reason(error),
                 format_repeats(count),
             )
-        if self._topic.replication is not None:
-            self._fence_partition(partition, self._topic.replication)
-            return
+        self._recover_failed_append(partition)
+
+    def _recover_failed_append(self, partition: CoordinatorPartition[M]) -> None:
         was_unwritable = partition.stage is LifecycleStage.UNWRITABLE
         self._end_service(partition, LifecycleEvent.APPEND_FAILED)
         # The first outcome of an unwritable partition has records, and would fail again.
@@ -156,13 +151,6 @@ class PartitionDriver(Generic[M]):
         if partition.stage is LifecycleStage.OWNED:
             partition.refused_appends = 0
             self._failures.record_recovery(str(partition.name))
-
-    def _fence_partition(self, partition: CoordinatorPartition[M], replication: Replication) -> None:
-        """Release a replicated partition: only a new token shows which of its last appends the cluster has."""
-        self._end_service(partition, LifecycleEvent.FENCED)
-        self._close_log(partition)
-        if not self.is_shut_down:
-            replication.on_doubted(partition.name)
 
     def require_write_trials(self) -> None:
         """Make a trial append after the next load of each partition, because the disk may reject appends."""
@@ -298,7 +286,7 @@ class PartitionDriver(Generic[M]):
             if partition.attempt == attempt:
                 self._on_load_failed(partition, problem)
             return
-        self._by_log[log] = partition
+        self.served_by_log[log] = partition
         self._start_service(
             partition, LifecycleEvent.LOADED if is_writable else LifecycleEvent.LOADED_UNWRITABLE, loaded
         )
@@ -449,7 +437,7 @@ class PartitionDriver(Generic[M]):
         if partition.machine is None:
             return
         if partition.log is not None:
-            self._by_log.pop(partition.log, None)
+            self.served_by_log.pop(partition.log, None)
         try:
             partition.close_machine(ErrorCode.NOT_COORDINATOR)
         except Exception as problem:  # noqa: BLE001 - an inconsistent machine may also fail to unload
@@ -473,7 +461,7 @@ class PartitionDriver(Generic[M]):
             if partition.stage is not LifecycleStage.ABSENT:
                 partition.apply(LifecycleEvent.RELEASE)
                 partition.close_machine(ErrorCode.NOT_COORDINATOR)
-        self._by_log.clear()
+        self.served_by_log.clear()
 
 
 def _format_load(partition: CoordinatorPartition[Any]) -> str:

@@ -6,14 +6,22 @@ knows no keys or tokens.
 
 After a failed submission the content of the store is unknown. The partition is then released, and taken back
 under another token if this daemon still owns it.
+
+`ReplicatedRuntime` runs the machines of an internal topic over such logs.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, NamedTuple, Protocol
 
+from coordinator.core.outcome import Message
+from coordinator.runtime.coordinator_partition import CoordinatorPartition, EngineContext, Gate
 from coordinator.runtime.flusher import OnSynced
+from coordinator.runtime.machine import InternalTopic, M
+from coordinator.runtime.partition_driver import PartitionDriver, PartitionService
+from coordinator.runtime.partition_lifecycle import LifecycleEvent
+from coordinator.runtime.runtime import Runtime
 from storage.log import PartitionLog
 from storage.storage_errors import StorageError
 from storage.topic_partition import TopicPartition
@@ -129,3 +137,106 @@ class Replication:
             ticket.on_synced(ticket.log, error)
         except Exception as problem:  # noqa: BLE001 - the waiters of other logs still get their answers
             _LOG.error("After replicating %s", ticket.log.directory, exc_info=problem)
+
+
+class _ReplicatedGate(Gate):
+    """A gate that requests a submission for each held answer, because the store must prove the token first."""
+
+    __slots__ = ("_request_submission",)
+
+    def __init__(self, request_submission: Callable[[], None]) -> None:
+        super().__init__()
+        self._request_submission = request_submission
+
+    def hold_answer(self, position: int, waiter: int, response: object) -> None:
+        super().hold_answer(position, waiter, response)
+        self._request_submission()
+
+
+class ReplicatedPartition(CoordinatorPartition[M], Generic[M]):
+    """A partition with its log in the cluster's store. Its positions are numbers of submissions to the store."""
+
+    __slots__ = ("_schedule_submission",)
+
+    def __init__(
+        self,
+        topic: InternalTopic[M],
+        number: int,
+        schedule_submission: Callable[[CoordinatorPartition[M]], None],
+    ) -> None:
+        """Create a partition. `schedule_submission` takes it for the submission at the end of the iteration."""
+        super().__init__(topic, number)
+        self.gate = _ReplicatedGate(self._request_submission)
+        self._schedule_submission = schedule_submission
+
+    def _request_submission(self) -> None:
+        if not self.is_dirty:
+            self._schedule_submission(self)
+
+    @property
+    def position(self) -> int:
+        """The submission that an answer of this iteration waits for."""
+        queue = None if self.log is None else self.log.durability.replication_queue
+        return 1 if queue is None else queue.next_submission
+
+    @property
+    def confirmed_position(self) -> int:
+        """The last confirmed submission."""
+        queue = None if self.log is None else self.log.durability.replication_queue
+        return 0 if queue is None else queue.last_confirmed
+
+    def queue_messages(self, messages: Sequence[Message]) -> None:
+        """Keep messages of this iteration until the store has proved the token."""
+        super().queue_messages(messages)
+        self._request_submission()
+
+
+class FencingDriver(PartitionDriver[M], Generic[M]):
+    """Releases a failed partition: only a new token shows which of its last appends the cluster has."""
+
+    def __init__(
+        self,
+        topic: InternalTopic[M],
+        engine_context: EngineContext,
+        partitions: Sequence[CoordinatorPartition[M]],
+        service: PartitionService,
+        on_doubted: Callable[[TopicPartition], None],
+    ) -> None:
+        """Create a driver. `on_doubted` takes a released partition that this daemon may still own."""
+        super().__init__(topic, engine_context, partitions, service)
+        self._on_doubted = on_doubted
+
+    def _replace_machine(self, partition: CoordinatorPartition[M]) -> None:
+        self._fence_partition(partition)
+
+    def _recover_failed_append(self, partition: CoordinatorPartition[M]) -> None:
+        self._fence_partition(partition)
+
+    def _fence_partition(self, partition: CoordinatorPartition[M]) -> None:
+        self._end_service(partition, LifecycleEvent.FENCED)
+        self._close_log(partition)
+        if not self.is_shut_down:
+            self._on_doubted(partition.name)
+
+
+class ReplicatedRuntime(Runtime[M], Generic[M]):
+    """The runtime of an internal topic with logs in the cluster's store."""
+
+    def __init__(
+        self, topic: InternalTopic[M], engine_context: EngineContext, replication: Replication
+    ) -> None:
+        self._on_doubted = replication.on_doubted
+        super().__init__(topic, engine_context, replication)
+
+    def _create_partition(self, number: int) -> CoordinatorPartition[M]:
+        return ReplicatedPartition(self.topic, number, self.schedule_append)
+
+    def _create_lifecycle(self) -> PartitionDriver[M]:
+        return FencingDriver(self.topic, self._engine_context, self.partitions, self, self._on_doubted)
+
+    def _append_pending(self, partition: CoordinatorPartition[M], wall_ms: int) -> None:
+        """Append the pending records. Without any, request a submission that proves the token."""
+        if partition.pending_records:
+            super()._append_pending(partition, wall_ms)
+        elif partition.log is not None and partition.machine is not None:
+            self._durability.request_sync(partition.log, self._on_synced)

@@ -23,7 +23,6 @@ from coordinator.core.shared_types import LogFlush
 from coordinator.runtime.coordinator_partition import (
     CoordinatorPartition,
     EngineContext,
-    ReplicatedPartition,
     WaitingReply,
     WorkRunner,
 )
@@ -54,12 +53,17 @@ for them later. Raises StorageError, OSError.
 class Runtime(Generic[M]):
     """All partitions of one internal topic, including the partitions of other processes."""
 
-    def __init__(self, topic: InternalTopic[M], engine_context: EngineContext) -> None:
+    def __init__(
+        self,
+        topic: InternalTopic[M],
+        engine_context: EngineContext,
+        durability: DurabilityBackend | None = None,
+    ) -> None:
+        """Create a runtime. `durability` makes the logs durable; default: the flusher of the engine."""
         self.topic = topic
-        self._durability: DurabilityBackend = topic.replication or engine_context.flusher
-        partition_class = CoordinatorPartition if topic.replication is None else ReplicatedPartition
+        self._durability: DurabilityBackend = durability or engine_context.flusher
         self.partitions: list[CoordinatorPartition[M]] = [
-            partition_class(topic, number) for number in range(topic.partitions)
+            self._create_partition(number) for number in range(topic.partitions)
         ]
         self.readable_listeners: list[Callable[[int], None]] = []
         """Called with the number of a partition after its readable offset has advanced."""
@@ -81,8 +85,15 @@ class Runtime(Generic[M]):
         self._dirty: list[CoordinatorPartition[M]] = []
         self._clock = engine_context.group_clock
         self._timers = Timers(engine_context.loop, self._clock, self._on_timer)
-        self.lifecycle = PartitionDriver(topic, engine_context, self.partitions, self)
+        self.lifecycle = self._create_lifecycle()
+        self._served_by_log = self.lifecycle.served_by_log
         self._work_runner = WorkRunner(engine_context, self._on_work_done)
+
+    def _create_partition(self, number: int) -> CoordinatorPartition[M]:
+        return CoordinatorPartition(self.topic, number)
+
+    def _create_lifecycle(self) -> PartitionDriver[M]:
+        return PartitionDriver(self.topic, self._engine_context, self.partitions, self)
 
     # Routing
 
@@ -114,11 +125,10 @@ class Runtime(Generic[M]):
         if partition.state is PartitionState.READ_ONLY and not self.topic.is_read_only(request):
             # Kafka's answer when an append fails with KAFKA_STORAGE_ERROR.
             return self.topic.build_error_response(request, context.api_version, ErrorCode.NOT_COORDINATOR)
-        now = self._clock.at_request()
+        machine, now = partition.machine, self._clock.at_request()
+        assert machine is not None, partition.name
         try:
-            reply = self._apply_outcome(
-                partition, partition.handle(request, context, now), now, context.waiter
-            )
+            reply = self._apply_outcome(partition, machine.handle(request, context, now), now, context.waiter)
         except Exception as problem:  # noqa: BLE001 - the daemon survives a failure of one partition's machine
             return self.on_internal_error(partition, problem, request, context.api_version)
         if reply is not BLOCKED:
@@ -127,8 +137,6 @@ class Runtime(Generic[M]):
             if not partition.pending_records and position <= partition.confirmed_position:
                 return reply
             partition.gate.hold_answer(position, context.waiter, reply)
-            if partition.is_replicated and not partition.is_dirty:
-                self.schedule_append(partition)
             reply = AWAITING_DISK
         waiting, waiter = partition.waiting, context.waiter
         deferred = defer(reply is BLOCKED)
@@ -140,11 +148,10 @@ class Runtime(Generic[M]):
         self, partition: CoordinatorPartition[M], request: Any, context: Context
     ) -> object:
         """Answer a request that never waits for the log or for other members: a heartbeat."""
-        now = self._clock.at_request()
+        machine, now = partition.machine, self._clock.at_request()
+        assert machine is not None, partition.name
         try:
-            reply = self._apply_outcome(
-                partition, partition.handle(request, context, now), now, context.waiter
-            )
+            reply = self._apply_outcome(partition, machine.handle(request, context, now), now, context.waiter)
         except Exception as problem:  # noqa: BLE001 - the daemon survives a failure of one partition's machine
             return self.on_internal_error(partition, problem, request, context.api_version)
         assert reply is not BLOCKED, f"{type(request)} is answered at once"
@@ -222,10 +229,11 @@ class Runtime(Generic[M]):
             partition.missed_notifications.append(request)
 
     def _execute_notification(self, partition: CoordinatorPartition[M], request: object) -> None:
-        now = self._clock.now()
+        machine, now = partition.machine, self._clock.now()
+        assert machine is not None, partition.name
         context = Context(_NO_WAITER, 0, "", "")
         try:
-            self._apply_outcome(partition, partition.handle(request, context, now), now)
+            self._apply_outcome(partition, machine.handle(request, context, now), now)
         except Exception as problem:  # noqa: BLE001 - the daemon survives a failure of one partition's machine
             self.on_internal_error(partition, problem)
 
@@ -258,15 +266,11 @@ class Runtime(Generic[M]):
                 partition.send_answer(waiter, response)
             else:
                 partition.gate.hold_answer(partition.position, waiter, response)
-                if partition.is_replicated and not partition.is_dirty:
-                    self.schedule_append(partition)
         return reply
 
     def _send_messages(self, partition: CoordinatorPartition[M], messages: Sequence[Message]) -> None:
         """Queue messages. Like answers they leave in order, and only after the records before them are durable."""
-        partition.outbound.append((partition.position, messages))
-        if partition.is_replicated and not partition.is_dirty:
-            self.schedule_append(partition)
+        partition.queue_messages(messages)
         self._send_due_messages(partition)
 
     def _send_due_messages(self, partition: CoordinatorPartition[M]) -> None:
@@ -327,8 +331,6 @@ class Runtime(Generic[M]):
         """Append the pending records of a partition, and request a sync."""
         log = partition.log
         if log is None or not partition.pending_records:
-            if partition.is_replicated and partition.machine is not None and log is not None:
-                self._durability.request_sync(log, self._on_synced)
             return
         try:
             is_rolled = self._append(partition, log, wall_ms)
@@ -338,14 +340,12 @@ class Runtime(Generic[M]):
         except Exception as problem:  # noqa: BLE001 - the daemon survives a failure of one partition's machine
             self.on_internal_error(partition, problem)
             return
-        if partition.is_replicated and partition.pending_records:
-            return  # a submission now would release answers that wait for the later append
-        if self._is_flushed_always:
+        if partition.pending_records:
+            return  # an interceptor has postponed the append, and answers wait for it
+        if is_rolled or self._is_flushed_always:
             self._durability.request_sync(log, self._on_synced)
-            return
-        if is_rolled:
-            self._durability.request_sync(log, self._on_synced)
-        self._on_readable_advanced(partition)
+        if not self._is_flushed_always:
+            self._on_readable_advanced(partition)
 
     def sync_dirty(self, partitions: Iterable[CoordinatorPartition[M]]) -> None:
         """Request a sync of these partitions' logs, as far as they have unsynced records."""
@@ -356,7 +356,7 @@ class Runtime(Generic[M]):
         self._durability.start_sync()
 
     def _on_synced(self, log: PartitionLog, error: StorageError | None) -> None:
-        partition = self.lifecycle.find_owner(log)
+        partition = self._served_by_log.get(log)
         if partition is None:
             return
         if error is not None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from coordinator.core.response_status import AWAITING_DISK, BLOCKED
 from coordinator.runtime.coordinator_partition import CoordinatorPartition
 from coordinator.runtime.partition_lifecycle import PartitionState
-from coordinator.runtime.replication import Replication, Ticket
+from coordinator.runtime.replication import ReplicatedRuntime, Replication, Ticket
 from coordinator.runtime.runtime import Runtime
 from protocol.error_codes import ErrorCode
 from storage.log import PartitionLog
@@ -66,7 +66,8 @@ class Replicated:
 
         self.bench.engine.runtimes.pop(topic.name)
         self.counters: Runtime[Counters] = self.bench.engine.add_topic(
-            replace(topic, replication=self.replication, open_log=opened)
+            replace(topic, open_log=opened),
+            lambda topic, context: ReplicatedRuntime(topic, context, self.replication),
         )
 
     def confirm_all(self) -> None:

@@ -21,6 +21,7 @@ from coordinator.broker.server_settings import ServerSettings
 from coordinator.broker.services import ClusterMembership, OwnershipObserver, Services
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.cluster_session import ClusterSession
 from coordinator.cluster.daemon.cluster_identity import (
     REMEDY,
     ClusterIdentity,
@@ -61,15 +62,18 @@ from coordinator.core import clock
 from coordinator.core.message_text import StartFailed
 from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE, LogFlush
 from coordinator.network.request_routes import Routes
+from coordinator.runtime.coordinator_partition import EngineContext
 from coordinator.runtime.engine import Engine
 from coordinator.runtime.flusher import DurabilityBackend, Flusher, RoutedDurability
 from coordinator.runtime.machine import InternalTopic, M
 from coordinator.runtime.partition_lifecycle import PartitionState
-from coordinator.runtime.replication import Replication, Ticket
+from coordinator.runtime.replication import ReplicatedRuntime, Replication, Ticket
+from coordinator.runtime.runtime import Runtime
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import TopicChange, TopicDeleted
 from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
+from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("Cluster")
@@ -238,20 +242,20 @@ class EtcdCluster(ClusterMembership):
         """Return a backend that sends replicated logs to etcd, and others to the disk."""
         return RoutedDurability(flusher, self.replication)
 
-    def create_internal_topic(self, topic: InternalTopic[M], logs: InternalTopicLogs) -> InternalTopic[M]:
-        """Return an internal topic with logs in etcd."""
+    def add_internal_topic(
+        self, engine: Engine, topic: InternalTopic[M], logs: InternalTopicLogs
+    ) -> Runtime[M]:
+        """Create the runtime of an internal topic with logs in etcd."""
         config = limit_segment_size(logs.config)
 
-        def open_log(number: int) -> Any:
+        def open_log(number: int) -> PartitionLog:
             return self._logs.open_log(TopicPartition(topic.name, number), config, logs.topic_id)
 
-        return replace(
-            topic,
-            flush=LogFlush.ALWAYS,
-            open_log=open_log,
-            starts_leader_epochs=False,
-            replication=self.replication,
-        )
+        def create_runtime(topic: InternalTopic[M], context: EngineContext) -> Runtime[M]:
+            return ReplicatedRuntime(topic, context, self.replication)
+
+        replicated = replace(topic, flush=LogFlush.ALWAYS, open_log=open_log, starts_leader_epochs=False)
+        return engine.add_topic(replicated, create_runtime)
 
     def wrap_routes(self, routes: Routes, data_plane: DataPlane) -> Routes:
         """Return routes that look up unknown topics in etcd before they answer that a topic does not exist."""
@@ -294,14 +298,17 @@ class EtcdCluster(ClusterMembership):
         self.member = ClusterMember(
             self.store,
             self._keys,
-            config.node_id,
-            encode_registration(uuid4().hex, listeners, config.broker_rack),
-            config.broker_session_timeout_ms,
+            ClusterSession(
+                self._keys,
+                config.node_id,
+                encode_registration(uuid4().hex, listeners, config.broker_rack),
+                config.broker_session_timeout_ms,
+                self.catalogue.keys.cluster_entry,
+            ),
             config.cluster_move_delay_ms,
             {CONSUMER_OFFSETS: self.identity.partitions},
             self.catalogue.find_replicated_topics,
             self.owned_partitions,
-            self.catalogue.keys.cluster_entry,
         )
         self.catalogue.start()
         self.transactions.start()

@@ -98,38 +98,28 @@ class ClusterMember:
         self,
         store: KeyValueStore,
         keys: ClusterKeys,
-        node_id: int,
-        registration: bytes,
-        session_timeout_ms: int,
+        session: ClusterSession,
         move_delay_ms: int,
         topics: Mapping[str, int],
         replicated: Callable[[], Mapping[str, ReplicatedTopic]],
         listener: OwnershipListener,
-        made: KeyEntry | None,
     ) -> None:
         """Create a member, which `start` starts.
 
         Args:
             store: Store of the cluster.
             keys: Keys of the cluster in the store.
-            node_id: Id of this broker.
-            registration: Value of this broker's key.
-            session_timeout_ms: Lifetime of the session without a renewal.
+            session: Session of this broker.
             move_delay_ms: Time that another broker must be live before it gets partitions of this one.
             topics: Number of partitions by coordinator topic.
             replicated: Returns the other topics with owners in the cluster, as they are now.
             listener: Listener for gained and lost partitions.
-            made: The key of the cluster's identity, to be compared; None for no comparison.
         """
-        self.node_id = node_id
+        self.node_id = session.node_id
         self.table = ClusterTable(keys)
         self.owned: dict[PartitionId, PartitionToken] = {}
         self.moves: dict[OwnershipCause, int] = dict.fromkeys(OwnershipCause, 0)
-        self.keeper = SessionKeeper(
-            store,
-            ClusterSession(keys, node_id, registration, session_timeout_ms, made),
-            self._on_session_event,
-        )
+        self.keeper = SessionKeeper(store, session, self._on_session_event)
         self._store = store
         self._keys = keys
         self._move_delay_ms = move_delay_ms

@@ -252,7 +252,7 @@ class DiskInjector:
         delay_s, late_for = 0.0, None
         after: list[tuple[InstalledFault, GroupPartition, PartitionLog]] = []
         for log in logs:
-            partition = self._runtime.lifecycle.find_owner(log)
+            partition = self._runtime.lifecycle.served_by_log.get(log)
             armed = {} if partition is None else self._to_sync.pop(partition.number, {})
             if partition is None:
                 continue
