@@ -62,7 +62,7 @@ class ServerExits:
             self._exits.clear()
 
 
-class Server(Services, frozen=True, eq=False, kw_only=True):
+class Server(Services, frozen=True, eq=False, kw_only=True, weakref=True):
     """One daemon, with open parts. Call `listen` and at last `close`."""
 
     exits: ServerExits
