@@ -140,7 +140,7 @@ class _Workers(Struct, frozen=True, eq=False):
     checkpoints: CheckpointWriter
 
 
-class _Groups(Struct, frozen=True, eq=False):
+class _GroupParts(Struct, frozen=True, eq=False):
     config: GroupConfig
     events: GroupEventBus
     engine: Engine
@@ -261,7 +261,7 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
         self.exits.push(abandon=checkpoints.abandon)
         return _Workers(request_tasks, threads, checkpoints)
 
-    def _open_groups(self, storage: _Storage, workers: _Workers) -> _Groups:
+    def _open_groups(self, storage: _Storage, workers: _Workers) -> _GroupParts:
         settings, membership = self.settings, self.membership
         config = settings.config.view(GroupConfig)
         engine = Engine(self.loop, workers.threads, settings.files, self.group_clock, self.disk_failures)
@@ -288,7 +288,7 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
         offsets_topic.attach_to_data_plane(runtime, is_needed=membership.lists_offsets_topic)
         images.refresh()
         self._require_write_trials(storage.data_plane, engine)
-        return _Groups(config, events, engine, offsets_topic, images, runtime)
+        return _GroupParts(config, events, engine, offsets_topic, images, runtime)
 
     def _require_write_trials(self, data_plane: DataPlane, engine: Engine) -> None:
         """Make partitions try a write after their load if the start found too little disk space."""
@@ -305,7 +305,7 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
 
     # Handlers
 
-    def _create_handlers(self, storage: _Storage, workers: _Workers, groups: _Groups) -> _Handlers:
+    def _create_handlers(self, storage: _Storage, workers: _Workers, groups: _GroupParts) -> _Handlers:
         def add_or_verify(request: AddOrVerifyRequest) -> asyncio.Future[AddOrVerifyResult]:
             return transactions.add_or_verify_partitions(request)
 
@@ -352,7 +352,7 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
         )
         return _Handlers(topics, transactions)
 
-    def _create_cleaner(self, storage: _Storage, workers: _Workers, groups: _Groups) -> LogCleaner:
+    def _create_cleaner(self, storage: _Storage, workers: _Workers, groups: _GroupParts) -> LogCleaner:
         config, catalogue = self.settings.config, storage.data_plane.catalogue
         kept = groups.runtime if config.offsets_history == "keep" else None
         cleaner = LogCleaner(
@@ -370,7 +370,7 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
         self,
         storage: _Storage,
         tasks: RequestTasks,
-        groups: _Groups,
+        groups: _GroupParts,
         handlers: _Handlers,
         node_ids: Iterable[int],
     ) -> dict[int, Routes]:
@@ -391,7 +391,7 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
         )
 
     def _create_server(
-        self, storage: _Storage, workers: _Workers, groups: _Groups, handlers: _Handlers
+        self, storage: _Storage, workers: _Workers, groups: _GroupParts, handlers: _Handlers
     ) -> Server:
         first = self.settings.config.node_id
         brokers = BrokerSet(range(first, first + self.settings.brokers))

@@ -103,25 +103,7 @@ class ControlPlane:
             self.ledger,
         )
         self.waits.hint_providers.append(self.clocks.frozen_hints)
-        self.failover = CoordinatorFailover(
-            services,
-            self.actions,
-            self.group_client,
-            removals,
-            self.clocks.find_group,
-            self.clocks.disconnected_members.silent_ms,
-        )
-        self.cluster = ClusterOperations(services, self.actions)
-        self.faults = FaultRegistry(
-            services,
-            self.actions,
-            self.failover,
-            self.member_connections,
-            self._freeze_clock,
-            self.member_commands.expire_member,
-            allows_crash_faults=self.allows_crash_faults,
-        )
-        self.waits.hint_providers.append(self.faults.held_hints)
+        self._create_faults(services)
         self.oracles = OracleService(services, self.actions, group_now, commits)
         self.recordings = RecordingRegistry(self.group_client)
         self._create_metrics(services)
@@ -148,6 +130,27 @@ class ControlPlane:
         self.stream.close()
         self.oracles.close()
         self.clocks.close(ended_scope)
+
+    def _create_faults(self, services: Services) -> None:
+        self.failover = CoordinatorFailover(
+            services,
+            self.actions,
+            self.group_client,
+            self.group_removals,
+            self.clocks.find_group,
+            self.clocks.disconnected_members.silent_ms,
+        )
+        self.cluster = ClusterOperations(services, self.actions)
+        self.faults = FaultRegistry(
+            services,
+            self.actions,
+            self.failover,
+            self.member_connections,
+            self._freeze_clock,
+            self.member_commands.expire_member,
+            allows_crash_faults=self.allows_crash_faults,
+        )
+        self.waits.hint_providers.append(self.faults.held_hints)
 
     def _create_metrics(self, services: Services) -> None:
         counts = GroupCountTable()

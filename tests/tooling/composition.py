@@ -1,6 +1,6 @@
 """Finds what a composition root makes unnecessary: parts that other modules connect, complete or distinguish.
 
-`test_composition.py` compares the findings with `composition.toml`, which lists what is left.
+`test_composition.py` compares the findings with the list in `composition.toml`.
 """
 
 import ast
@@ -37,8 +37,8 @@ class Module:
 
 def wide_constructors(module: Module) -> Iterator[str]:
     """A constructor with many parameters connects a class with too many others. Data classes have none."""
-    for cls in module.nodes:
-        for node in cls.body if isinstance(cls, ast.ClassDef) else ():
+    for cls in (node for node in module.nodes if isinstance(node, ast.ClassDef)):
+        for node in cls.body:
             if isinstance(node, ast.FunctionDef) and node.name == "__init__":
                 arguments = node.args
                 count = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs) - 1
