@@ -73,12 +73,6 @@ class ExportedGroup:
     soft: SoftGroupState
 
 
-_CONSUMER_FIELDS: Final = (
-    *("metadata_deadline_ms", "resolved_version", "resolving", "sessions"),
-    *("topic_changes", "unresolved_ms", "is_dead"),
-)
-
-
 def has_group_state(shard: GroupShard, group_id: str) -> bool:
     """Return whether a shard has any state of a group. A group without members and offsets may still have configs,
     or a request that waits for a target.
@@ -110,7 +104,7 @@ def export_group(shard: GroupShard, group_id: str) -> ExportedGroup:
     soft = SoftGroupState(
         overrides=shard.find_overrides(group_id),
         classic=groups.find_typed_group(ClassicGroup, group_id),
-        consumer=None if consumer is None else {name: getattr(consumer, name) for name in _CONSUMER_FIELDS},
+        consumer=None if consumer is None else consumer.export_soft_state(),
         awaited=groups.pending_targets.get(group_id),
         loaded_ms=kinds.find_loaded_ms(group_id),
         transactional=kinds.transactional.get(group_id),
@@ -180,12 +174,9 @@ def import_group(shard: GroupShard, group_id: str, state: ExportedGroup) -> None
     groups, soft = shard._groups, state.soft
     import_overrides(shard, group_id, soft.overrides)
     if soft.classic is not None:
-        soft.classic.counted_in = None
         groups.add_group(soft.classic)
     if soft.consumer is not None:
-        group = groups.create_consumer_group(group_id)
-        for name in _CONSUMER_FIELDS:
-            setattr(group, name, soft.consumer[name])
+        groups.create_consumer_group(group_id).import_soft_state(soft.consumer)
     if soft.awaited is not None:
         groups.pending_targets[group_id] = soft.awaited
     kinds = groups.commit_kinds

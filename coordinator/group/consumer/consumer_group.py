@@ -69,6 +69,17 @@ class MemberSession(Struct):
     connection_id: int = 0
 
 
+SOFT_FIELDS: Final = (
+    "metadata_deadline_ms",
+    "resolved_version",
+    "resolving",
+    "sessions",
+    "topic_changes",
+    "unresolved_ms",
+    "is_dead",
+)
+
+
 class ConsumerGroup(Group):
     """The soft state of a group; the store has its durable state.
 
@@ -106,6 +117,15 @@ class ConsumerGroup(Group):
         self.unresolved_ms = NEVER
         self.topic_changes: dict[str, TopicChange] = {}
         self.is_dead = False
+
+    def export_soft_state(self) -> dict[str, object]:
+        """Return the soft state by field, in the order of recordings."""
+        return {name: getattr(self, name) for name in SOFT_FIELDS}
+
+    def import_soft_state(self, fields: Mapping[str, object]) -> None:
+        """Set the soft state that `export_soft_state` has returned elsewhere. Raises KeyError."""
+        for name in SOFT_FIELDS:
+            setattr(self, name, fields[name])
 
     @property
     def durable(self) -> DurableConsumerGroup:
