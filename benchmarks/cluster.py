@@ -71,7 +71,7 @@ async def committing(server: Server) -> tuple[Server, list[bytes]]:
 
 
 async def start_groupds(stack: ExitStack) -> tuple[Server, list[int]]:
-    """Three daemons. Out: one of them, and the process ids of all others, etcd's included."""
+    """Start three daemons on etcd. Return one of them, and the process ids of the others and of etcd."""
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groupd-bench-")))
     stack.enter_context(mock.patch.dict(os.environ, {"CLUSTER_ID": CLUSTER_ID}))
     etcd = EtcdNodes(directory, NODES)
@@ -85,7 +85,7 @@ async def start_groupds(stack: ExitStack) -> tuple[Server, list[int]]:
 
 
 async def start_kafkas(stack: ExitStack) -> tuple[Server, list[int]]:
-    """Three brokers. Out: one of them, and the process ids of the others. Raises CannotBuild."""
+    """Start three brokers. Return one of them, and the process ids of the others. Raises CannotBuild."""
     directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="groupd-bench-"))
     kafkas = KafkaCluster(
         os.path.join(directory, "kafka"),

@@ -348,10 +348,14 @@ class InProcessServer:
         self._clock = manual_clock
 
     def exchange(self, requests: Sequence[tuple[InProcessClient, bytes]], passing_ms: int = 0) -> list[bytes]:
-        """Deliver requests in one iteration of the event loop, and run it until it is idle.
+        """Deliver requests in one iteration of the event loop, run it until it is idle, and return the responses.
 
-        In: at most one request for each client, size included; the time that passes afterwards, in milliseconds.
-        Return the answers in the order of the requests. Raises RuntimeError when one is missing.
+        Args:
+            requests: at most one request of each client, with its size.
+            passing_ms: milliseconds that pass afterwards.
+
+        Raises:
+            RuntimeError: a response is missing.
         """
         self.deliver(requests)
         if passing_ms:
@@ -395,8 +399,13 @@ def start_server(
 ) -> Iterator[InProcessServer]:
     """Start a server and load its groups; abandon it at the end.
 
-    In: properties of a broker, and topics with their numbers of partitions; whether the control plane observes
-    the groups, as in a daemon. Raises RuntimeError when the server has logged an error.
+    Args:
+        properties: properties of the broker.
+        topics: topics with their numbers of partitions.
+        has_control_plane: whether the control plane observes the groups, as in a daemon.
+
+    Raises:
+        RuntimeError: the server has logged an error.
     """
     config = parse_config({"listeners": _LISTENER, **properties})
     (listener,), _ = parse_listeners(config)

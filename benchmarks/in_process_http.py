@@ -107,11 +107,19 @@ def run_command(
     around_command: AbstractContextManager[object],
     around_request: AbstractContextManager[object],
 ) -> str:
-    """Run `groupd ARGUMENTS`, which sends one request to the service. Return its output.
+    """Run `groupd ARGUMENTS`, which sends one request to the service, and return its output.
 
-    In: context managers that measure the whole command, and inside of it the work of the service. The command
-    writes to a buffer and ignores the variables of groupd in the environment. The service accepts its connection
-    before it begins. Raises RuntimeError when the exit code is not 0.
+    The command writes to a buffer and ignores groupd's variables in the environment. The service accepts the
+    connection before the command begins.
+
+    Args:
+        http: the service.
+        arguments: the command line.
+        around_command: measures the whole command.
+        around_request: measures the work of the service within it.
+
+    Raises:
+        RuntimeError: the exit code is not 0.
     """
     command_socket = _CommandSocket(http, around_request)
     environment = {name: text for name, text in os.environ.items() if not name.startswith("GROUPD_")}

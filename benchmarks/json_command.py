@@ -14,9 +14,8 @@ _CHANGES_CODE: Final = frozenset({"PYTHONOPTIMIZE", "PYTHONDEVMODE", "PYTHONASYN
 
 
 def run_json_command(module: str, *arguments: str, hash_seed: str = "random") -> Any:
-    """Run `python -m MODULE --json ARGUMENTS` and return the decoded output. In: its PYTHONHASHSEED.
-
-    Raises RuntimeError with what the process wrote to standard error.
+    """Run `python -m MODULE --json ARGUMENTS` with PYTHONHASHSEED=`hash_seed`, and return the decoded output.
+    Raises RuntimeError with the process's standard error.
     """
     environment = {name: text for name, text in os.environ.items() if name not in _CHANGES_CODE}
     command = [sys.executable, "-m", module, "--json", *arguments]

@@ -56,7 +56,7 @@ class Report:
     """Servers that were still getting faster or slower when they were measured."""
 
     def markdown(self, stolen: float) -> str:
-        """The report as a section of RESULTS.md. In: the share of the processors' time that was stolen."""
+        """Return the report as a section of RESULTS.md. `stolen` is the share of stolen processor time, 0 to 1."""
         lines = [f"## {self.title}", "", self.method, ""]
         if self.unsettled:
             lines += [f"Never settled while it was warmed up: {'; '.join(self.unsettled)}.", ""]
@@ -86,9 +86,8 @@ def spread(values: Sequence[float], form: str) -> str:
 
 
 def write_result(report: Report, neighbours: Neighbours, judged: Sequence[Judged]) -> None:
-    """Replace the section of this report in RESULTS.md, keep the others.
-
-    In: what else the machine did since before anything was measured; the verdicts on its figures.
+    """Replace this report's section of RESULTS.md. `neighbours` are the other processes of the machine during the
+    measurement, and `judged` are the verdicts on the figures.
     """
     sections: dict[str, str] = {}
     if RESULTS.exists():

@@ -62,10 +62,10 @@ FIGURES: Final = tuple(figure_name(kind, at_once) for kind in KINDS for at_once 
 def count_requests(
     kind: type[RequestKind], clients: int, *, has_repeat_cache: bool = True
 ) -> ExecutionCounter:
-    """Count the executed code of `ROUNDS` rounds, on a new server.
+    """Count the executed code of `ROUNDS` rounds on a new server. Raises ValueError if the server refuses a
+    request.
 
-    In: how many clients send a request in one iteration of the event loop. Raises ValueError when a request is
-    refused.
+    `clients` is the number of clients that send a request in one iteration of the event loop.
     """
     counter = ExecutionCounter(is_native)
     run_rounds(kind, clients, counter, ROUNDS, has_repeat_cache=has_repeat_cache)
@@ -81,10 +81,18 @@ def run_rounds(
     has_repeat_cache: bool = True,
     has_control_plane: bool = True,
 ) -> None:
-    """Send requests to a new server: `WARM_UP` rounds, then some that are measured.
+    """Send requests to a new server: `WARM_UP` rounds, then `rounds` measured ones.
 
-    In: how many clients send a request in one iteration of the event loop; a context manager for each exchange that
-    is measured. Raises ValueError when the server refuses a request.
+    Args:
+        kind: the kind of request.
+        clients: the number of clients that send a request in one iteration of the event loop.
+        measurement: the context manager around each measured exchange.
+        rounds: the number of measured rounds.
+        has_repeat_cache: whether the connections cache repeated heartbeats.
+        has_control_plane: whether the control plane observes the groups.
+
+    Raises:
+        ValueError: the server refuses a request.
     """
     topics = [(TOPIC, PARTITIONS)]
     with start_server(kind.properties, topics, has_control_plane=has_control_plane) as server:

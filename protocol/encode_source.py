@@ -24,7 +24,9 @@ class EncoderSource:
     def __init__(
         self, source: PythonSource, cls: type[Any], version: int, flexible: bool, bounded: bool = False
     ) -> None:
-        """In: whether the function takes the length, `most`, beyond which `out` must not grow much."""
+        """Create the source of an encoder. `bounded` adds a parameter `most`: the function raises soon after `out`
+        exceeds it.
+        """
         self._source = source
         self._version = version
         self._flexible = flexible

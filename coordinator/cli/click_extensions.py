@@ -25,7 +25,7 @@ class Subcommands(click.Group):
     """Lists its commands without importing them."""
 
     def __init__(self, *, subcommands: Mapping[str, Subcommand], **attributes: Any) -> None:
-        """In: the subcommands by name."""
+        """Create a group of commands. `subcommands` are by name; click's Group has the other attributes."""
         super().__init__(**attributes)
         self._subcommands = subcommands
 

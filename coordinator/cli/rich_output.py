@@ -58,7 +58,7 @@ _STATE_TEMPLATES: Final = {state: create_template(style) for state, style in STA
 
 
 def highlight_line(line: str) -> str:
-    """A line, in colours. In: text without control characters."""
+    """Return a line with colours. It must not contain control characters."""
     return _PATTERN.sub(_color_match, line)
 
 

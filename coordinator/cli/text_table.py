@@ -43,7 +43,7 @@ def format_rows(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> lis
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], output: Output) -> None:
-    """In: cells as `format_cell` makes them."""
+    """Print a table of cells from `format_cell`."""
     if output.is_for_people:
         from coordinator.cli.rich_output import create_console, create_terminal_table
 

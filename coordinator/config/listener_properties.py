@@ -93,7 +93,9 @@ def check_listener_values(texts: Mapping[str, str]) -> None:
 
 
 def check_listener_names(texts: Mapping[str, str], known: set[str]) -> None:
-    """Raises ConfigError for properties of a listener that is not there. In: the names of all, in lower case."""
+    """Check that properties of listeners name existing ones. `known` are all listener names in lower case. Raises
+    ConfigError.
+    """
     for name in texts:
         found = parse_listener_property(name)
         if found is not None and found.listener not in known:

@@ -219,7 +219,7 @@ _RANGES: Final[Mapping[str, tuple[int | None, int | None]]] = {
 
 
 def check_unsupported_configs(values: Mapping[str, ConfigValue]) -> None:
-    """Raises InvalidConfig, in Kafka's words, for what a broker would not allow. In: parsed values, by name."""
+    """Check parsed values as a broker does, by name. Raises InvalidConfig with Kafka's message."""
     for name, (least, most) in _RANGES.items():
         value = values.get(name)
         if value is None:

@@ -108,7 +108,7 @@ class SubscriptionCache:
     are read after each event."""
 
     def __init__(self, max_topics: int) -> None:
-        """In: how many topics all cached subscriptions have together at most."""
+        """Create an empty cache. `max_topics` limits the topics of all cached subscriptions together."""
         self._max_topics = max_topics
         self._topics = 0
         self._decoded: dict[bytes, frozenset[str] | None] = {}

@@ -119,9 +119,9 @@ class ControlPlane:
             await self.traces.close()
 
     def close(self, ended_scope: str | None = "this process") -> None:
-        """End all waits, holds and recordings.
-
-        In: what ends and leaves its files, for the log; None where the files go as well."""
+        """End all waits, holds and recordings. `ended_scope` names for the log what ends while its files stay; None
+        if the files are deleted as well.
+        """
         self.recordings.close()
         self.stand_ins.close()
         self.faults.close()
@@ -181,7 +181,9 @@ class LedgerLimits(Struct, frozen=True, kw_only=True):
 def create_ledger(
     services: Services, actions: ActionLog, connections: MemberConnections, group_now: Callable[[str], Now]
 ) -> RebalanceLedger:
-    """Create the ledger of an open server, which does not listen to its events yet. In: the time of a group."""
+    """Create the ledger of an open server. It does not listen to events yet. `group_now` returns the time of a
+    group.
+    """
     limits = services.settings.config.view(LedgerLimits)
     catalogue = services.data_plane.catalogue
 

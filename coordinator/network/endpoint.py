@@ -67,7 +67,7 @@ class Endpoint:
         node_id: int,
         routes: Routes,
     ) -> None:
-        """In: the table by which its connections are answered; another one may take its place."""
+        """Create one listener's side of its connections."""
         self.loop = connections.loop
         self.listener = listener
         self.write_batcher = write_batcher

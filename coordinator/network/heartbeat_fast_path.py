@@ -66,9 +66,15 @@ class HeartbeatCache:
         route: Route,
         epoch: object,
     ) -> None:
-        """Takes a request that is likely to come again just so, if its answer was that all is well.
+        """Cache a request that clients repeat unchanged, if its response has no error.
 
-        In: the whole frame, size included; its answer; its context; by which route it was answered, of which epoch.
+        Args:
+            frame: the whole frame with its size.
+            request: the decoded request.
+            response: its response.
+            context: its context.
+            route: the route that answered it.
+            epoch: the epoch of the route.
         """
         assert route.fast_path is not None
         if epoch is not self.epoch:

@@ -51,7 +51,9 @@ class ReplyQueue(asyncio.Protocol):
     )
 
     def __init__(self, endpoint: Endpoint, client_host: str, peer: str) -> None:
-        """In: the listener; the address of the other end, with Java's slash, and its name for log lines."""
+        """Create an empty queue. `client_host` is the client's address with Java's slash; `peer` is its name for
+        log lines.
+        """
         self._endpoint = endpoint
         self._transport: asyncio.Transport | None = None
         self._replies: deque[QueuedReply] = deque()

@@ -139,7 +139,7 @@ class ReplyConnection(Protocol):
         """The number of bytes that have left since the connection was opened."""
 
     def open_reply(self, encoder: ResponseEncoder, correlation_id: int, blocks: bool) -> "QueuedReply":
-        """Open the reply of the request that is being processed. In: whether it blocks the connection."""
+        """Open the reply of the current request. `blocks` tells whether it blocks the connection."""
 
     def block(self, reply: "QueuedReply") -> None:
         """Process no further request until a reply is complete that did not block until now."""

@@ -104,7 +104,9 @@ class CatalogueFile:
     """The state on the disk, and its changes. `change` belongs to the thread that owns the catalogue."""
 
     def __init__(self, write: Callable[[Mapping[str, object]], None]) -> None:
-        """In: what replaces the file by a document, or leaves it as it was and raises OSError or StorageError."""
+        """Create the state of a file. `write` replaces the file by a document, or leaves it unchanged and raises
+        OSError or StorageError.
+        """
         self.write = write
         """Another one, where daemons share the catalogue."""
         self.state = CatalogueState()
@@ -138,7 +140,7 @@ class GroupConfigs:
     """Valid ones, by id of the group, which need not be there."""
 
     def __init__(self, file: CatalogueFile) -> None:
-        """In: the file that they are kept in."""
+        """Keep the configs in `file`."""
         self._file = file
 
     @property

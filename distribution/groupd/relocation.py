@@ -34,10 +34,16 @@ class NotRelocatable(ValueError):
 
 
 def relocate(source: bytes, path: str) -> bytes:
-    """Prefixes the packages of the repository with `groupd.` in all import statements of a module.
+    """Prefix the repository's packages with `groupd.` in all import statements of a module. The result has the same
+    lines.
 
-    In: the module's text in UTF-8; its path, for error messages. Returns a text with the same lines. Raises
-    NotRelocatable, which says where and how to write the line instead, and SyntaxError.
+    Args:
+        source: the module's text in UTF-8.
+        path: its path, for error messages.
+
+    Raises:
+        NotRelocatable: an import has an unsupported form; the text has the line and the accepted form.
+        SyntaxError: the module is not valid Python.
     """
     lines = source.split(b"\n")
     tree = ast.parse(source, path)

@@ -84,7 +84,7 @@ class Rights:
     """The rights of the client of one case."""
 
     def __init__(self, text: str) -> None:
-        """In: the text of `Case.granted`."""
+        """Parse the text of `Case.granted`."""
         self._is_negative = text.startswith("all but")
         self.named = set(text.removeprefix("all but").strip().split("; ")) - {""}
 
@@ -166,7 +166,7 @@ class StandInHandler:
     """Answers the elements that reach it. It notes the request and the further arguments."""
 
     def __init__(self, variant: Variant, elements: int, *, defers: bool) -> None:
-        """In: how many elements the request has; whether the response comes later."""
+        """Create a handler for a request with `elements` elements. `defers` delays the response."""
         self._variant = variant
         self._elements = elements
         self._defers = defers

@@ -208,7 +208,7 @@ def _create_request(cls: type[Any], version: int, variant: Variant) -> Any:
 
 
 def _fill(field: FieldType, version: int, element: str, elements: tuple[str, ...]) -> Any:
-    """Return the value of a field in the entry of an element. In: the elements of arrays below it."""
+    """Return the value of a field in the entry of an element. `elements` are those of the arrays below it."""
     if field.struct_class is not None:
         fields = layout(field.struct_class, version)
         return field.struct_class(

@@ -24,7 +24,9 @@ class ServerThread:
         properties: Mapping[str, str] = MappingProxyType({}),
         topics: Sequence[tuple[str, int]] = (),
     ) -> None:
-        """Starts it and waits until it is ready. In: properties besides the test profile's; topics to create."""
+        """Start the server with properties besides the test profile's, create topics, and wait until it
+        is ready.
+        """
         self.data_directory = data_directory
         self._properties = {"offsets.topic.num.partitions": "50", **properties}
         self._topics = topics

@@ -34,7 +34,7 @@ IS_NOTICE = re.compile(r"Ignored from |.* has all permissions ").match
 
 
 def listeners(environment: Mapping[str, str], **more: object) -> list[Listener]:
-    """What is opened. In: the environment; other sources."""
+    """Return the listeners of an environment. `more` are other sources."""
     settings = read_settings(environment=environment, **more)  # type: ignore[arg-type]
     return parse_listeners(settings.parse())[0]
 

@@ -36,7 +36,9 @@ EXPECTED: Final = {
 
 
 def read(protocol: str, *given: Mapping[str, str], **more: Any) -> Settings:
-    """The settings of one listener, INTERNAL. In: its protocol, properties, other sources."""
+    """Return the settings with one listener, INTERNAL, of this protocol and these properties. `more` are other
+    sources.
+    """
     properties = {
         "listeners": "INTERNAL://127.0.0.1:0",
         "listener.security.protocol.map": f"INTERNAL:{protocol},CONTROLLER:PLAINTEXT",

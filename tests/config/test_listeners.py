@@ -15,7 +15,7 @@ from coordinator.core.shared_types import SecurityProtocol
 
 
 def listeners(listener_security_protocol_map: str | None = None, **values: str) -> list[Listener]:
-    """What is opened. In: properties that are lists, as text; a protocol map other than the default."""
+    """Return the listeners of properties that are lists, as text. The protocol map defaults to Kafka's."""
     properties: dict[str, Any] = {name: tuple(text.split(",")) for name, text in values.items()}
     if listener_security_protocol_map is not None:
         properties["listener_security_protocol_map"] = listener_security_protocol_map

@@ -37,10 +37,10 @@ class Environment:
     """A virtual environment of this Python with the dependencies of the tests, but without the repository."""
 
     def __init__(self, directory: Path, *search_path: Path, without: Collection[str] = ()) -> None:
-        """Create it.
+        """Create the environment in an empty directory.
 
-        In: an empty place for it; directories that hold packages to add; what to leave out of the dependencies:
-        files and folders of site-packages, `grpc` for example.
+        `search_path` are directories with further packages. `without` are files and folders of site-packages to
+        omit, such as `grpc`.
         """
         venv.create(directory, symlinks=True)
         self.directory = directory
@@ -81,9 +81,10 @@ class Environment:
     def serve(
         self, data: Path, *program: str, cwd: Path | None = None, **environment: str
     ) -> Iterator[tuple[str, Path]]:
-        """Run a daemon while the context lasts. It has to become ready, and to end cleanly.
+        """Run a daemon while the context lasts, and yield its URL and its log. It must become ready and end
+        cleanly.
 
-        In: a directory for its data; how to call groupd, `python -m groupd` if left out. Out: its URL and its log.
+        `data` is its data directory; `program` is the command, by default `python -m groupd`.
         """
         log = data.with_suffix(".log")
         command = (*(program or (self.python, "-m", "groupd")), "serve", "--profile", "test")
@@ -176,10 +177,8 @@ class Project:
 def make_project(
     directory: Path, shape: str, environment: Environment, place: str = "PYTHONPATH"
 ) -> Iterator[Project]:
-    """Create a project (`write_project`) that the environment runs while the context lasts.
-
-    In: a directory that does not exist; one of SHAPES; the environment that runs the project; "PYTHONPATH" or one
-    of PLACES.
+    """Create a project (`write_project`) in a new directory. The environment runs it while the context lasts.
+    `shape` is one of SHAPES; `place` is "PYTHONPATH" or one of PLACES.
     """
     installed = environment.site_packages / "project.pth"
     search_path = {"PYTHONPATH": str(directory)}
@@ -204,11 +203,12 @@ def make_project(
 
 
 def write_project(sources: Path, shape: str) -> None:
-    """Write packages `coordinator`, `pipeline`, `protocol` and `storage` of a project, all with an OWNER.
+    """Write packages `coordinator`, `pipeline`, `protocol` and `storage` of a project, all with an OWNER, to a new
+    directory.
 
-    In: a directory that does not exist; one of SHAPES. If Python finds the project's `sitecustomize`, it imports
-    the packages before anything else runs. The project's `check_own` imports them and checks their owner;
-    `test_own.py` is a test that does so and needs a broker.
+    `shape` is one of SHAPES. If Python finds the project's `sitecustomize`, it imports the packages before any
+    other code. The project's `check_own` imports them and checks their owner; `test_own.py` is a test that does the
+    same and needs a broker.
     """
     sources.mkdir(parents=True)
     for name in PACKAGES:

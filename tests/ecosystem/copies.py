@@ -16,9 +16,7 @@ class Copies:
     """Two connectors, three tasks."""
 
     def __init__(self, broker: Broker, start: Start, directory: Path, **more_properties: str) -> None:
-        """Starts the workers and creates the connectors. In: properties of the workers besides, underscores for
-        dots.
-        """
+        """Start the workers, with further properties (underscores for dots), and create the connectors."""
         self._source, self._sink = directory / "source.txt", directory / "sink.txt"
         self._written: list[str] = []
         self._write()

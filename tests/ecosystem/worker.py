@@ -28,8 +28,8 @@ class Worker(ConnectRest):
         directory: Path,
         **more_properties: str,
     ) -> None:
-        """Starts it. In: the command that runs a class; where its properties file goes; properties that this
-        worker has besides, underscores for dots.
+        """Start the worker by a command that runs a Java class. `directory` gets its properties file;
+        `more_properties` have underscores for dots.
         """
         (port,) = free_ports(1)
         self.id = f"127.0.0.1:{port}"
@@ -68,7 +68,7 @@ class Worker(ConnectRest):
 
 
 def two_workers(start: Start, broker: Broker, directory: Path, **more_properties: str) -> list[Worker]:
-    """Starts them, and waits until they are a group. In: properties besides, underscores for dots."""
+    """Start two workers, with further properties (underscores for dots), and wait until they are a group."""
     command = prepared(*CONNECT)
     workers = [
         Worker(command, start, broker, directory / name, **more_properties) for name in ("first", "second")

@@ -69,7 +69,7 @@ class Proxy:
     """A proxy on a port of the loopback."""
 
     def __init__(self, port: int, upstream: str) -> None:
-        """In: where it listens; HOST:PORT of the broker."""
+        """Create a proxy on `port` for the broker at `upstream`, HOST:PORT."""
         self.client = ""
         """The client of new connections; connections without a client are not recorded."""
         self.conversations: list[Conversation] = []

@@ -61,7 +61,7 @@ def _refusal(act: Any) -> str:
 
 
 def hold(groupd: Groupd) -> dict[str, Any]:
-    """Holds the conversation. Out: what the client makes of the answers."""
+    """Send the requests of the conversation, and return the client's view of the responses."""
     seen: dict[str, Any] = {}
     config = {"group.initial.rebalance.delay.ms": 0}
     with groupd.namespace("golden", topics={"orders": 4, "payments": 1}, config=config) as broker:

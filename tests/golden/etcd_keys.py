@@ -78,7 +78,7 @@ def _first_run(bootstrap: str) -> None:
 
 
 def _second_run(bootstrap: str) -> Any:
-    """Out: the producer of the open transaction, which has to live as long as that shall be open."""
+    """Return the producer of the open transaction. The transaction stays open as long as the producer exists."""
     clients = Workload(bootstrap)
     reader: Consumer = clients.consumer("transactional")
     producer = clients.producer("golden-completed")

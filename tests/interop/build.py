@@ -160,10 +160,10 @@ def franz_go() -> list[str]:
 
 
 def kafka(name: str, folder: str, programs: tuple[str, ...] = ()) -> list[str]:
-    """Fetch the jars of Kafka that a pom lists and compile Java programs with them.
+    """Fetch the jars of Kafka that a pom lists and compile Java programs with them. Return the command that runs a
+    class by its name.
 
-    In: a name for the cache; the directory that holds pom.xml and the programs (files NAME.java). Return the
-    command that runs a class by its name.
+    `name` is the key in the cache. `folder` has pom.xml and the programs (files NAME.java).
     """
     virtual_machine, maven = tool("java"), tool("mvn")
     compiler = tool("javac") if programs else ""
@@ -182,9 +182,8 @@ def kafka(name: str, folder: str, programs: tuple[str, ...] = ()) -> list[str]:
 
 
 def maven_archive(name: str, artifact: str) -> str:
-    """Fetch and unpack an archive of Maven.
-
-    In: a name for the cache; the artifact as GROUP:ARTIFACT:VERSION:TYPE:CLASSIFIER. Return the directory.
+    """Fetch and unpack an archive of Maven, and return its directory. `name` is the key in the cache; `artifact` is
+    GROUP:ARTIFACT:VERSION:TYPE:CLASSIFIER.
     """
     maven = tool("mvn")
     arguments = (f"-Dartifact={artifact}", "-DoutputDirectory=archive")

@@ -91,7 +91,7 @@ class Cluster(Broker):
 
 
 def cluster(directory: Path, **properties: str) -> Iterator[Cluster]:
-    """Three daemons, for as long as a fixture lasts. In: more properties of each, underscores for dots."""
+    """Run three daemons of a cluster while the context lasts. `properties` have underscores for dots."""
     more = {name.replace("_", "."): value for name, value in properties.items()}
     with three_daemons(directory, properties=PROPERTIES | more) as daemons:
         yield Cluster(daemons)

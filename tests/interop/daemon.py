@@ -34,8 +34,10 @@ class Daemon:
         environment: Mapping[str, str] = MappingProxyType({}),
         has_test_profile: bool = True,
     ) -> None:
-        """Start it and wait for its ready line. In: listeners with ports of their own, by commas, in place of one;
-        `bootstrap` is the first; variables besides those of this process.
+        """Start the daemon and wait for its ready line.
+
+        `listen` are listeners with ports of their own, separated by commas; `bootstrap` is the address of the
+        first. `environment` are variables besides those of this process.
         """
         self._profile = ("--profile", "test") if has_test_profile else ()
         self._data_directory = data_directory

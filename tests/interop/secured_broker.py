@@ -105,7 +105,7 @@ def _properties(files: SecuredFiles) -> dict[str, str]:
 
 class SecuredBroker:
     def __init__(self, files: SecuredFiles, addresses: dict[str, str], broker: Daemon | KafkaBroker) -> None:
-        """In: where each listener is."""
+        """Keep the broker and the addresses of its listeners."""
         self.files = files
         self.addresses = addresses
         self._broker = broker
@@ -171,7 +171,7 @@ def _done(futures: dict[Any, Any]) -> None:
 
 @contextlib.contextmanager
 def secured_broker(directory: str, *topics: str) -> Iterator[SecuredBroker]:
-    """Starts one and makes users, ACLs and topics. In: a directory that is there, for its files."""
+    """Start a broker with users, ACLs and topics while the context lasts. `directory` must exist."""
     files = SecuredFiles(directory)
     ports = free_ports(len(PROTOCOLS) + 1)
     addresses = {name: f"127.0.0.1:{port}" for name, port in zip(PROTOCOLS, ports, strict=False)}

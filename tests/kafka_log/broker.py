@@ -33,9 +33,14 @@ class KafkaBroker:
         java_options: Sequence[str] = (),
         listeners: Mapping[str, str] | None = None,
     ) -> None:
-        """In: a directory for the data and the files beside it; properties besides the necessary ones; which
-        Kafka, one of those in `artifacts.BROKERS`; options of the JVM, which outweigh those for quick starts;
-        listeners besides the one that asks for nothing, by name, with their security protocols.
+        """Create a broker without starting it.
+
+        Args:
+            directory: for the data and other files.
+            properties: further properties.
+            version: one of `artifacts.BROKERS`.
+            java_options: options of the JVM; they override the defaults, which shorten the start.
+            listeners: security protocols by name of further listeners besides the PLAINTEXT one.
         """
         self._java_options = java_options
         self._version = version
@@ -59,7 +64,7 @@ class KafkaBroker:
         return self._process.pid
 
     def start(self, **properties: str) -> None:
-        """Starts it and waits until it serves. In: properties that change, underscores for dots."""
+        """Start the broker with changed properties (underscores for dots), and wait until it serves requests."""
         self._properties |= {name.replace("_", "."): value for name, value in properties.items()}
         config = os.path.join(self._directory, "server.properties")
         with open(config, "w", encoding="utf-8") as file:

@@ -8,7 +8,9 @@ TIMEOUT_S: Final = 60
 
 
 def read_committed(bootstrap: str, partitions: dict[str, int]) -> dict[str, list[int]]:
-    """Offsets by `topic-partition`, each read to its end. In: how many partitions topics have."""
+    """Read each partition to its end and return the offsets by `topic-partition`. `partitions` are numbers by
+    topic.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

@@ -15,7 +15,7 @@ class Connection:
     """One connection; one request at a time."""
 
     def __init__(self, bootstrap: str, client_id: str = "test-client") -> None:
-        """In: HOST:PORT. Raises OSError."""
+        """Connect to HOST:PORT. Raises OSError."""
         host, _, port = bootstrap.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), TIMEOUT_S)
         self._client_id = client_id

@@ -44,7 +44,7 @@ class StoryBrokers:
     """One groupd that has a broker for each story."""
 
     def __init__(self, directory: str) -> None:
-        """In: a directory for its data."""
+        """Start groupd with its data in `directory`."""
         options = [word for name, value in PROPERTIES.items() for word in ("-o", f"{name}={value}")]
         self._daemon = Daemon(directory, *options)
         self._client = Groupd(f"http://{self._daemon.http}")

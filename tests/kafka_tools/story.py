@@ -68,7 +68,7 @@ class Step:
     status: int = 0
 
     def record(self, out: str, err: str, status: int) -> None:
-        """Keep the result of a call. In: its standard output, its standard error, its exit code."""
+        """Record the standard output, the standard error and the exit code of a call."""
         self.out, self.error = mask_output(out), first_error_line(err)
         self.status = status
 

@@ -40,7 +40,9 @@ class Bench:
         group_clock: GroupClock | None = None,
         decorate: Callable[[Any], Any] = lambda machine: machine,
     ) -> None:
-        """In: the time of the machines, where it is not the process's; the decorator of each machine."""
+        """Create the process. `group_clock` is the machines' time, by default the process's; `decorate` wraps each
+        machine.
+        """
         self.files = files
         self.loaded = asyncio.Event()
         self.events: list[tuple[int, str, object]] = []

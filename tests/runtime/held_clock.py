@@ -10,7 +10,7 @@ class HeldClock:
     """Runs as the process does, ahead of it by as much as it was advanced, or stands still."""
 
     def __init__(self, behind_ms: int = 0) -> None:
-        """In: how long it was held before."""
+        """Create a running clock that was stopped for `behind_ms` before."""
         self.on_moved: list[Callable[[], None]] = []
         self._ahead_ms = -behind_ms
         self._held: Now | None = None

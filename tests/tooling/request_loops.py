@@ -82,7 +82,7 @@ class Scope:
 
 
 def read_message_types(texts: Mapping[str, str]) -> Types:
-    """Return the fields of the requests and of the structs in them, by class. In: module texts by path."""
+    """Return the fields of requests and of their structs, by class. `texts` are module sources by path."""
     fields: dict[str, dict[str, Type]] = {}
     requests: set[str] = set()
     for text in texts.values():

@@ -56,16 +56,14 @@ class Desk:
         return rows(done.out, first=done.out.split(maxsplit=1)[0]) if done.out.strip() else []
 
     def create_topic(self, topic: str, partitions: int = 1, *configs: str) -> None:
-        """With kafka-topics. In: configs as NAME=VALUE; a topic for records with times of long ago wants
-        `FOREVER`.
-        """
+        """Create a topic with kafka-topics. Configs are NAME=VALUE; old timestamps need `FOREVER`."""
         wanted = [word for config in configs for word in ("--config", config)]
         create = ("--create", "--topic", topic, "--partitions", str(partitions))
         done = self.run("kafka-topics", *create, *wanted)
         assert done.status == 0, done
 
     def produce(self, topic: str, records: Mapping[int, Sequence[int]]) -> None:
-        """Write records. In: for each partition the records' times, in milliseconds since the epoch."""
+        """Write records with these timestamps in Unix milliseconds, by partition."""
         failures: list[object] = []
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
         for partition, times_ms in records.items():
@@ -120,8 +118,8 @@ class Desk:
 
     @contextlib.contextmanager
     def member(self, group: str, topic: str, **settings: str) -> Iterator[Consumer]:
-        """A member of the group with a topic's partitions assigned. In: settings besides the usual ones,
-        underscores for dots.
+        """Yield a member of the group with the topic's partitions assigned. `settings` have underscores
+        for dots.
         """
         dotted = {name.replace("_", "."): value for name, value in settings.items()}
         with self._consumer(group, dotted) as consumer:

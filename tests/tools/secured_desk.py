@@ -24,7 +24,7 @@ class SecuredDesk:
     """The tools and the broker; a properties file gives each tool its user."""
 
     def __init__(self, broker: SecuredBroker, machine: Machine, directory: str) -> None:
-        """In: where to write these files."""
+        """Keep the directory for the properties files of the tools."""
         self._broker = broker
         self._machine = machine
         self._directory = directory

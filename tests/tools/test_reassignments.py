@@ -53,7 +53,7 @@ class Office:
         return str(path)
 
     def reassign(self, placed: Placed, *how: str) -> str:
-        """What kafka-reassign-partitions prints. In: --execute, --verify or --cancel."""
+        """Return the output of kafka-reassign-partitions. `how` is --execute, --verify or --cancel."""
         wanted = [
             {"topic": topic, "partition": number, "replicas": list(replicas)}
             for (topic, number), replicas in placed.items()

@@ -51,8 +51,9 @@ def described_producers(desk: Desk, topic: str, partition: int) -> list[dict[str
 
 
 def write_unknown(address: str, topic: str, partition: int) -> None:
-    """A record of an hour ago, of a transaction of producer 4711 that no coordinator knows. In: where the partition
-    is led, by a broker that does not ask."""
+    """Write a record one hour in the past, of a transaction of producer 4711 that no coordinator knows. `address`
+    is the leader of the partition and must not verify transactions.
+    """
     data = transactional(4711, 3, 0, time_ms=time.time_ns() // 1_000_000 - HOUR_MS)
     part = PartitionProduceData(index=partition, records=data)
     request = ProduceRequest(

@@ -6,10 +6,15 @@ from typing import Any
 
 
 def find_renamed(module: str, name: str, present: Mapping[str, Callable[..., Any]]) -> object:
-    """Return what a module has under another name now; for its `__getattr__`.
+    """Return the object with a former name, for the `__getattr__` of a module.
 
-    In: the name of the module; the former name; classes and functions by their former names. Raises AttributeError
-    for other names.
+    Args:
+        module: the name of the module.
+        name: the former name.
+        present: classes and functions by their former names.
+
+    Raises:
+        AttributeError: the name is not a former name.
     """
     if name not in present:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")

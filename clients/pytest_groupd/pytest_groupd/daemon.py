@@ -252,7 +252,7 @@ class ContainerDaemon(SpawnedDaemon):
     _start_timeout_s = PULL_TIMEOUT_S
 
     def __init__(self, image: str, properties: Sequence[str]) -> None:
-        """In: the name of the image; `NAME=VALUE`, each. Raises CannotStart without a container engine."""
+        """Start the container. `properties` are `NAME=VALUE`. Raises CannotStart without a container engine."""
         engine = shutil.which("docker") or shutil.which("podman")
         if engine is None:
             raise CannotStart(

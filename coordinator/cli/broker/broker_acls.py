@@ -84,7 +84,7 @@ def _check_error(answer: Any) -> None:
 
 
 def _create_binding(resource: Any, acl: Any) -> AclBinding:
-    """In: parts of an answer, which may be one."""
+    """Create a binding from the parts of a response. Both parts may be the same object."""
     return AclBinding(
         ResourceType(resource.resource_type),
         resource.resource_name,

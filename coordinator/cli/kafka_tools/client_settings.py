@@ -45,8 +45,14 @@ def read_properties(path: str | None) -> dict[str, str]:
 
 
 def parse_pairs(pairs: Iterable[str], lacks_value: str | None = None) -> dict[str, str]:
-    """Return the properties of options such as `--property NAME=VALUE`. In: the value of NAME alone, None where
-    that is an error. Raises ToolFailure.
+    """Return the properties of options such as `--property NAME=VALUE`.
+
+    Args:
+        pairs: the values of the options.
+        lacks_value: the value of a NAME without `=`; None: such a NAME is an error.
+
+    Raises:
+        ToolFailure: an option is malformed.
     """
     found = {}
     for pair in pairs:
@@ -60,8 +66,14 @@ def parse_pairs(pairs: Iterable[str], lacks_value: str | None = None) -> dict[st
 
 
 def make_settings(bootstrap: str, properties: Mapping[str, str]) -> ClientSettings:
-    """Return the settings of a client. In: HOST:PORT, with commas between several; the client's properties. Raises
-    ToolFailure.
+    """Return the settings of a client.
+
+    Args:
+        bootstrap: HOST:PORT, with commas between several.
+        properties: the client's properties.
+
+    Raises:
+        ToolFailure: an address or a property is invalid.
     """
     try:
         security = parse_security_properties(properties)

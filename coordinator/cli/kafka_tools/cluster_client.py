@@ -36,7 +36,7 @@ class Deadline:
     """An instant on the monotonic clock."""
 
     def __init__(self, timeout_s: float) -> None:
-        """In: how far ahead it is; infinity for never."""
+        """Create a deadline after `timeout_s` seconds; infinity means never."""
         self._end_s = monotonic_ns() / 1e9 + timeout_s
 
     @property
@@ -92,7 +92,13 @@ class ClusterClient:
     def __init__(
         self, settings: ClientSettings, client_id: str = _CLIENT_ID, *, tries_forever: bool = False
     ) -> None:
-        """In: the settings; the client id of all requests; whether to wait for a broker without limit."""
+        """Create a client without connections.
+
+        Args:
+            settings: the connection settings.
+            client_id: the client id of all requests.
+            tries_forever: whether to wait for a broker without limit.
+        """
         self._settings = settings
         self._client_id = settings.properties.get("client.id", client_id)
         self._timeout_s = float("inf") if tries_forever else settings.api_timeout_s
@@ -114,8 +120,16 @@ class ClusterClient:
     def send_to_broker(
         self, node_id: int, request: Any, purpose: str = "", timeout_s: float | None = None
     ) -> Any:
-        """Return the answer of one broker, asked once. In: a name that gives the request a connection of its own;
-        the timeout of the answer. Raises KafkaError.
+        """Send a request to one broker, without retries, and return the response.
+
+        Args:
+            node_id: the broker.
+            request: the request.
+            purpose: requests of different purposes use different connections.
+            timeout_s: the timeout of the response in seconds; None: the default.
+
+        Raises:
+            KafkaError: the broker is unavailable or does not respond in time.
         """
         if node_id not in self.brokers:
             self.fetch_metadata([])
@@ -141,8 +155,8 @@ class ClusterClient:
         self._timeout_s = min(self._timeout_s, timeout_s)
 
     def fetch_metadata(self, topics: Sequence[str] | None, *, creates: bool = False) -> MetadataResponse:
-        """Return metadata of some topics, of all for None. In: whether topics are created that do not exist. Raises
-        KafkaError.
+        """Return the metadata of topics, or of all topics for None. `creates` lets the broker create missing
+        topics. Raises KafkaError.
         """
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         answer: MetadataResponse = self.send_request(
@@ -199,8 +213,11 @@ class ClusterClient:
         read_error_code: Callable[[Any], int] = lambda answer: int(answer.error_code),
         timeout_s: float | None = None,
     ) -> Any:
-        """Return the answer of a group's coordinator, looked up anew while it moves. In: a function that returns
-        the error code of the answer. Raises KafkaError.
+        """Send a request to the coordinator of a group, and look the coordinator up again while it moves. Return
+        the response.
+
+        `read_error_code` returns the error code of a response; `timeout_s` is the timeout of one response in
+        seconds. Raises KafkaError.
         """
 
         def send_to_coordinator() -> Any:

@@ -92,7 +92,7 @@ def tool_name(program: str) -> str:
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Run a tool. In: its name or the path of the program; the arguments. Returns the exit code."""
+    """Run a tool and return its exit code. `program` is the name of the tool or the path of the program."""
     replace_closed_stderr()
     name = tool_name(program)
     tool = TOOLS.get(name)

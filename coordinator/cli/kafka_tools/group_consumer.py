@@ -35,8 +35,17 @@ class GroupConsumer:
         settings: MemberSettings,
         reset_to: int | None,
     ) -> None:
-        """In: where partitions start without a committed offset: LATEST, EARLIEST, or None for an error. Raises
-        ToolFailure for an invalid pattern.
+        """Create a consumer.
+
+        Args:
+            client: sends the requests.
+            fetcher: reads the assigned partitions.
+            subscription: the topics, or their pattern.
+            settings: the settings of the member.
+            reset_to: start of partitions without a committed offset: LATEST or EARLIEST; None: an error.
+
+        Raises:
+            ToolFailure: the pattern is invalid.
         """
         self._client = client
         self._fetcher = fetcher

@@ -55,8 +55,8 @@ class ConsumerGroupDescription:
 def list_groups(
     client: ClusterClient, states: Sequence[str] = (), types: Sequence[str] = ()
 ) -> list[GroupListing]:
-    """Return the consumer groups of all brokers, in the order of Kafka's tool. In: filters; none for all. Raises
-    KafkaError.
+    """Return the consumer groups of all brokers, in the order of Kafka's tool. Empty `states` and `types` select
+    all. Raises KafkaError.
     """
     from protocol.messages.list_groups import ListGroupsRequest
 

@@ -63,8 +63,8 @@ class GroupMember:
         settings: MemberSettings,
         count_partitions: Callable[[Iterable[str]], Mapping[str, int]],
     ) -> None:
-        """In: what to ask; the settings; a function that returns the number of partitions of each existing
-        topic.
+        """Create a member. `count_partitions` returns the numbers of partitions of the existing ones among some
+        topics.
         """
         self._client = client
         self._settings = settings
@@ -79,8 +79,10 @@ class GroupMember:
         self._membership.is_joined = False
 
     def poll(self, on_revoked: Callable[[], None]) -> list[TopicPartition] | None:
-        """Join where that is due, else send a heartbeat where that is. In: what to call before partitions are given
-        up. Returns the partitions after a join, else None. Raises KafkaError.
+        """Join the group if needed, else send a heartbeat if one is due. Return the partitions after a join, else
+        None.
+
+        `on_revoked` is called before partitions are revoked. Raises KafkaError.
         """
         if self._membership.is_joined and self._next_heartbeat.left_s <= 0:
             self._send_heartbeat()
@@ -216,10 +218,13 @@ def assign_range(
     order: Mapping[str, tuple[int, str]],
     partitions: Mapping[str, int],
 ) -> dict[str, list[TopicPartition]]:
-    """Return the partitions of each member: a run of each topic, one longer for the first members where the number
-    of partitions does not divide.
+    """Return the partitions of each member by the range assignor: consecutive partitions of each topic. The first
+    members get one more if the partitions cannot be divided evenly.
 
-    In: topics by member; what members are sorted by; the number of partitions by topic.
+    Args:
+        subscribed: the topics of each member.
+        order: the sort key of each member.
+        partitions: the number of partitions of each topic.
     """
     assigned: dict[str, list[TopicPartition]] = {member: [] for member in subscribed}
     for topic in sorted({topic for topics in subscribed.values() for topic in topics}):

@@ -15,8 +15,13 @@ class HttpCheck:
     def __init__(
         self, url: str, expected_part: str, *, credentials: tuple[str, str], verifies_certificate: bool
     ) -> None:
-        """In: the URL; a part of the body; the name and password of HTTP basic authentication, empty without;
-        whether a certificate must be valid.
+        """Create a check.
+
+        Args:
+            url: the address.
+            expected_part: text in the response of a ready service.
+            credentials: name and password of HTTP basic authentication; empty without.
+            verifies_certificate: whether the certificate must be valid.
         """
         self.url: Final = url
         self._expected_part = expected_part

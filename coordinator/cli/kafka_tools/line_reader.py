@@ -40,8 +40,8 @@ class LineReader:
     """Makes records of lines: VALUE, KEY VALUE, or HEADERS KEY VALUE, with separators in between."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """In: the reader's properties; others than READER_PROPERTIES mean nothing, as in Kafka. Raises ToolFailure
-        for separators that are equal.
+        """Create a reader. Properties other than READER_PROPERTIES have no effect, as in Kafka. Raises ToolFailure
+        if separators are equal.
         """
         self._parses_key = _is_true(properties, "parse.key")
         self._parses_headers = _is_true(properties, "parse.headers")
@@ -112,8 +112,9 @@ class LineReader:
 
 
 def read_lines(stream: BinaryIO, pause_s: float) -> Iterator[list[bytes]]:
-    """Yield the lines of a stream as they arrive, several at once. In: how long to wait for more lines before those
-    at hand are yielded. At a terminal a prompt is printed, as Kafka does.
+    """Yield the lines of a stream as they arrive, several at once. At a terminal print a prompt, as Kafka does.
+
+    `pause_s` is the time in seconds to wait for further lines before the available ones are yielded.
     """
     has_prompt = sys.stdin.isatty() and sys.stdout.isatty()
     rest, lines, size = b"", list[bytes](), 0

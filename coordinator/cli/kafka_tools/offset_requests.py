@@ -27,8 +27,8 @@ _LEADER_MOVED: Final = (
 def list_offsets(
     client: ClusterClient, timestamps: Mapping[TopicPartition, int], isolation_level: int = 0
 ) -> dict[TopicPartition, int | KafkaError]:
-    """Return for each partition, in the given order, its offset or the broker's error. In: timestamps in
-    milliseconds, or LATEST and its like. Raises KafkaError where a topic does not exist or no broker answers.
+    """Return the offset, or the broker's error, of each partition in the given order. `timestamps` are in
+    milliseconds, or LATEST and similar values. Raises KafkaError if a topic does not exist or no broker responds.
     """
 
     def look_up() -> dict[TopicPartition, int | KafkaError]:
@@ -152,8 +152,8 @@ def commit_offsets(
     generation: int = _NO_GENERATION,
     member_id: str = "",
 ) -> dict[TopicPartition, KafkaError]:
-    """Commit offsets. In: the generation and the id of a member; none for a tool. Returns the errors by partition.
-    Raises KafkaError.
+    """Commit offsets and return the errors by partition. The defaults of `generation` and `member_id` commit
+    without membership. Raises KafkaError.
     """
     from protocol.messages.offset_commit import (
         OffsetCommitRequest,

@@ -29,7 +29,7 @@ class ReadyBroker:
 
     @classmethod
     def from_properties(cls, bootstrap: str, properties: Mapping[str, str]) -> "ReadyBroker":
-        """Return the broker at an address. In: the properties of the client that reached it."""
+        """Return the broker at an address. `properties` are those of the client that reached it."""
         return cls(bootstrap, _find_protocol(properties))
 
     @classmethod
@@ -53,10 +53,8 @@ class ReadyBroker:
             _files().write_atomically(path, json.dumps(asdict(self)).encode(), is_private=True)
 
     def claim(self, zookeeper: str, properties: Mapping[str, str]) -> bool:
-        """Let an address of ZooKeeper stand for the broker. In: the address; the properties of the client.
-
-        Returns False if it stands for another address, which is that of another cluster, or if the client has
-        another security protocol.
+        """Use the broker in place of a ZooKeeper address. Return False if the broker is used for another address,
+        which belongs to another cluster, or if the client has another security protocol.
         """
         if self.zookeeper not in ("", zookeeper) or self.protocol != _find_protocol(properties):
             return False

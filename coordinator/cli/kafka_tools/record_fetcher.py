@@ -45,8 +45,12 @@ class RecordFetcher:
     """Reads partitions. `positions` are the offsets of the next records to fetch."""
 
     def __init__(self, client: ClusterClient, isolation_level: int, reset_to: int | None) -> None:
-        """In: 0, or READ_COMMITTED; where a partition starts when its position is out of range: LATEST, EARLIEST,
-        or None for an error.
+        """Create a fetcher.
+
+        Args:
+            client: sends the requests.
+            isolation_level: 0, or READ_COMMITTED.
+            reset_to: start of a partition whose position is out of range: LATEST or EARLIEST; None: an error.
         """
         self._client = client
         self.isolation_level = isolation_level

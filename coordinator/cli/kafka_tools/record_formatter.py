@@ -28,7 +28,7 @@ class RecordFormatter:
     """Makes the bytes to print of each record."""
 
     def __init__(self, class_name: str, properties: Mapping[str, str]) -> None:
-        """In: the class of Kafka's formatter; its properties. Raises UsageError for a class that is not there."""
+        """Create a formatter. `class_name` is Kafka's class. Raises UsageError for an unsupported class."""
         name = class_name.removeprefix(_PACKAGE).removeprefix(_OLD_PACKAGE)
         if name not in _FORMATTERS:
             raise UsageError(

@@ -39,7 +39,7 @@ class RecordPartitioner:
     """Records with equal keys share a partition; records without a key stick to a random one until `next_batch`."""
 
     def __init__(self, partitions: int) -> None:
-        """In: the number of partitions of the topic."""
+        """Create a partitioner for a topic with this number of partitions."""
         self._partitions = partitions
         self._sticky = random.randrange(partitions)
 
@@ -63,8 +63,15 @@ class RecordSender:
     def __init__(
         self, client: ClusterClient, topic: str, *, acks: int, codec: int, timeout_ms: int, max_block_s: float
     ) -> None:
-        """In: what to ask; `acks` -1 or 1; the codec of `storage.compression`; how long the broker may wait for
-        replicas; how long to wait for the topic.
+        """Create a sender.
+
+        Args:
+            client: sends the requests.
+            topic: the topic.
+            acks: -1 or 1.
+            codec: a codec of `storage.compression`.
+            timeout_ms: the longest time in milliseconds that the broker waits for replicas.
+            max_block_s: the longest wait for the topic in seconds.
         """
         self._client = client
         self._topic = topic

@@ -19,10 +19,11 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 
 
 def parse_options(table: OptionTable, arguments: Sequence[str], summary: str) -> ParsedOptions:
-    """Return the options of a call. In: a sentence about the tool, printed where help is needed.
+    """Parse the options of a call. `summary` is a sentence about the tool for its help.
 
-    Raises UsageError, also for `--help` and for a call without arguments (Kafka's tools exit with 1); ToolExit for
-    `--version`.
+    Raises:
+        UsageError: invalid options, `--help`, or no arguments: Kafka's tools then exit with 1.
+        ToolExit: `--version`.
     """
     options = table.parse(arguments)
     if not arguments or options.has("help"):
@@ -44,8 +45,8 @@ def bootstrap_servers(options: ParsedOptions, properties: Mapping[str, str]) -> 
 def open_client(
     options: ParsedOptions, properties: Mapping[str, str] | None = None, client_id: str = "groupd"
 ) -> Iterator[ClusterClient]:
-    """Open a client for --bootstrap-server. In: the client's properties, None for the file of --command-config.
-    Raises ToolFailure.
+    """Open a client for --bootstrap-server. Without `properties` it uses the file of --command-config. Raises
+    ToolFailure.
     """
     values = read_properties(options.get("command-config")) if properties is None else properties
     settings = make_settings(bootstrap_servers(options, values), values)
@@ -54,8 +55,8 @@ def open_client(
 
 
 def java_map_order(names: Collection[str], capacity: int = 16) -> list[str]:
-    """Return names in the order of a Java HashMap, in which Kafka's tools print some lists. In: the capacity of the
-    new map.
+    """Return names in the order of a Java HashMap of this initial capacity, in which Kafka's tools print some
+    lists.
     """
     if len(names) < 2:
         return list(names)

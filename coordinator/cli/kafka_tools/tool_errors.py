@@ -12,7 +12,13 @@ class UsageError(Exception):
     """The arguments make no sense: printed on standard error, with the options; exit code 1, as Kafka's tools."""
 
     def __init__(self, message: str, *, hint: str = "", is_unrecognized: bool = False) -> None:
-        """In: a sentence; an addition of ours to it; whether Kafka's tool does not have the option at all."""
+        """Create an error.
+
+        Args:
+            message: the text of Kafka's tool.
+            hint: a sentence of groupd's own after it.
+            is_unrecognized: whether Kafka's tool does not have the option either.
+        """
         super().__init__(message)
         self.hint = hint
         self.is_unrecognized = is_unrecognized
@@ -22,7 +28,7 @@ class ToolFailure(Exception):
     """The call fails: a message and an exit code."""
 
     def __init__(self, message: str, *, is_on_stdout: bool = False, exit_code: int = 1) -> None:
-        """In: the text as it is printed; whether Kafka's tool prints it on standard output."""
+        """Create a failure. `is_on_stdout` tells whether Kafka's tool prints the message on standard output."""
         super().__init__(message)
         self.is_on_stdout = is_on_stdout
         self.exit_code = exit_code
@@ -34,7 +40,9 @@ class KafkaError(Exception):
     def __init__(
         self, message: str, java_class: str, *, is_retriable: bool = False, error_code: int = 0
     ) -> None:
-        """In: the message; the name of Kafka's exception, such as `TopicExistsException`; its code in responses."""
+        """Create an error. `java_class` is the name of Kafka's exception, such as `TopicExistsException`;
+        `error_code` is its code in responses.
+        """
         super().__init__(message)
         self.java_class = java_class
         self.is_retriable = is_retriable
@@ -73,7 +81,7 @@ _CLASSES: Final = {
 
 
 def error_from_code(code: int, message: str | None = None) -> KafkaError:
-    """Return the exception for an error code. In: the broker's own message, if it sent one."""
+    """Return the exception for an error code. `message` is the broker's own message, if it sent one."""
     try:
         error = ErrorCode(code)
     except ValueError:

@@ -198,7 +198,7 @@ class ParsedOptions:
     """The options of one call."""
 
     def __init__(self, found: dict[str, list[str]], given_as: dict[str, str]) -> None:
-        """In: values by option; the name by which each option was given."""
+        """Keep the values by option. `given_as` has the spelling by which each option was given."""
         self._found = found
         self._given_as = given_as
 
@@ -260,8 +260,14 @@ def parse_subcommand(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the positional arguments, and the options by name.
 
-    In: names by option, for options with a value and for flags (their text is empty); the usage line. Raises
-    ToolFailure for an option that is unknown or lacks its value.
+    Args:
+        arguments: the command line.
+        values: the names of options with a value, by option.
+        flags: the names of options without a value, by option; their text is "".
+        usage: the usage line.
+
+    Raises:
+        ToolFailure: an option is unknown or lacks its value.
     """
     words: list[str] = []
     found: dict[str, str] = {}

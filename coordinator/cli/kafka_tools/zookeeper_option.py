@@ -31,8 +31,8 @@ class NoBrokerInContainer(ToolFailure):
     """
 
     def __init__(self, option: str, reason: str, successor: str, data_directory: str | None = None) -> None:
-        """In: the option with its value; the reason as the rest of a sentence; the option to use in its place; the
-        data directory.
+        """Create the error. `option` includes its value, `reason` is the rest of a sentence, and `successor` is the
+        option to use instead.
         """
         super().__init__(
             f"{option}: groupd has no ZooKeeper, and {reason}. Use {successor} HOST:PORT in its place, or set "
@@ -79,10 +79,16 @@ class ContainerBroker:
 
 
 def find_bootstrap(option: str, properties: Mapping[str, str], successor: str = "--bootstrap-server") -> str:
-    """Return the address of the broker in place of ZooKeeper. Prints a warning that the option has no effect.
+    """Return the address of the broker to use instead of ZooKeeper, and print a warning that the option has no
+    effect.
 
-    In: the option with its value; the client's properties; the option that an error recommends in its place. Raises
-    NoBrokerInContainer.
+    Args:
+        option: the option with its value.
+        properties: the client's properties.
+        successor: the option that an error recommends instead.
+
+    Raises:
+        NoBrokerInContainer: no broker is known or responds.
     """
     named = os.environ.get(BOOTSTRAP_VARIABLE, "").strip()
     if named:

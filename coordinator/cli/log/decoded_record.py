@@ -129,10 +129,15 @@ class DecodedRecord(NamedTuple):
 def decode_batch(
     batch: StoredBatch, name: TopicPartition | None, is_offsets: bool
 ) -> Iterator[DecodedRecord]:
-    """The records of a sound batch with their meaning.
+    """Yield the decoded records of a valid batch.
 
-    In: the partition, where it is known; whether the records are those of `__consumer_offsets`.
-    Raises CorruptBatch when the batch does not unpack into records.
+    Args:
+        batch: the batch.
+        name: its partition, if known.
+        is_offsets: whether its records are those of `__consumer_offsets`.
+
+    Raises:
+        CorruptBatch: the batch does not unpack into records.
     """
     is_of_transactions = name is not None and name.topic == TRANSACTIONS_TOPIC
     decode_fields = _decode_transaction if is_of_transactions and not is_offsets else _decode_plain

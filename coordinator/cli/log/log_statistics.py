@@ -167,7 +167,9 @@ class LogStats:
     """What some logs are made of."""
 
     def __init__(self, is_offsets: bool) -> None:
-        """In: whether all logs count as `__consumer_offsets`, whatever their directories are called."""
+        """Create empty statistics. `is_offsets` counts all logs as `__consumer_offsets`, independent of their
+        directories' names.
+        """
         self.total = BatchCount()
         self.record_counter = RecordCounter()
         self.logs: list[tuple[LogListing, BatchCount]] = []

@@ -91,10 +91,13 @@ class _Wait:
     def evaluate(
         self, now: _Instant, left_ms: int | None, longest_ms: int, stuck_ms: int
     ) -> tuple[Severity | None, int]:
-        """Return the severity of the finding, if there is one, and the milliseconds until the next look.
+        """Return the severity of the finding, if any, and the milliseconds until the next evaluation.
 
-        In: the time until the coordinator's deadline, None if it has none; the longest time that the wait should
-        take; `oracle.stuck.ms`.
+        Args:
+            now: the current time.
+            left_ms: time until the coordinator's deadline; None without one.
+            longest_ms: the longest time that the wait should take.
+            stuck_ms: `oracle.stuck.ms`.
         """
         if left_ms == 0:
             self.overdue_since = self.overdue_since or now

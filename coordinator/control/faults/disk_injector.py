@@ -42,12 +42,9 @@ class TornAppends:
     """
 
     def __init__(self, log: PartitionLog, torn_bytes: int, error: int) -> None:
-        """Create a target.
+        """Create a target that writes `torn_bytes` bytes of the next append to a log.
 
-        Args:
-            log: The log.
-            torn_bytes: Number of bytes to write.
-            error: Number of the system's error that the append raises; 0 where the process ends next.
+        `error` is the errno that the append raises; 0 if the process ends next.
         """
         self._log = log
         self._torn_bytes = torn_bytes

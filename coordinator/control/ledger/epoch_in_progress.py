@@ -46,8 +46,7 @@ MAX_DELETED_TOPICS: Final = 1_000
 
 
 class TopicNameCache:
-    """Names of topics by id, also of deleted ones. In: the topics now; callers refresh the names often enough that
-    no topic comes and goes in between."""
+    """The names of topics by id, also of deleted ones. Callers refresh it often enough that it sees every topic."""
 
     def __init__(self, topics: Callable[[], TopicsImage]) -> None:
         self._topics = topics

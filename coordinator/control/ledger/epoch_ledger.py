@@ -230,7 +230,7 @@ def format_fence_cause(cause: FenceCause) -> str:
 
 
 def determine_epoch_cause(event: EpochBumped, earlier: Sequence[GroupEvent]) -> str:
-    """The word. In: what happened to the group before in the same turn."""
+    """Return the cause of a new group epoch. `earlier` are the group's earlier events of the same turn."""
     for one in earlier:
         if isinstance(one, GroupConverted):
             return EpochEntryCause.UPGRADED
@@ -244,7 +244,7 @@ def determine_epoch_cause(event: EpochBumped, earlier: Sequence[GroupEvent]) -> 
 
 
 def format_epoch_reason(event: EpochBumped, earlier: Sequence[GroupEvent]) -> str:
-    """Return the cause of a new group epoch as text. In: the events of the group before it in the same turn."""
+    """Return the cause of a new group epoch as text. `earlier` are the group's earlier events of the same turn."""
     for one in earlier:
         if isinstance(one, ConsumerMemberFenced):
             return f"{event.cause.value}: {one.cause.value}"

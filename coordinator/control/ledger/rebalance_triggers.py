@@ -129,7 +129,7 @@ class RecentActions:
         """What was done, when, and the groups that have an entry which names it."""
 
     def add_to_entries(self, entries: Iterable[ActionTarget], action: OperatorAction) -> set[str]:
-        """Tells the open entries that it is about. Out: their groups."""
+        """Add an action to the open entries that it affects, and return their groups."""
         named_by = set()
         for entry in entries:
             is_in_it = not entry.is_settled or action.kind == FAULT_KIND

@@ -61,8 +61,9 @@ def describe_namespace(
 
 
 def find_client_address(endpoint: Endpoint, host: str) -> Address:
-    """The address under which a client reaches a listener. In: the host name by which the request for it reached
-    this machine, for a listener without an advertised address."""
+    """Return the address of a listener for a client. `host` is the host name of the HTTP request, which applies to
+    a listener without an advertised address.
+    """
     return endpoint.advertised_address or Address(host, endpoint.port)
 
 

@@ -66,7 +66,15 @@ class ClassicMemberClient:
         count_partitions: Callable[[], Mapping[str, int]],
         client_ids: Callable[[], Mapping[str, str]],
     ) -> None:
-        """In: partitions by topic; the client ids of the members of its group, by member id."""
+        """Create a member that has not joined.
+
+        Args:
+            settings: the settings of the stand-in.
+            send: sends requests to the coordinator.
+            wake: set when the member must act.
+            count_partitions: returns the number of partitions of each topic.
+            client_ids: returns the client ids of the group's members by member id.
+        """
         self._settings = settings
         self._send = send
         self._wake = wake
@@ -238,8 +246,16 @@ class ConsumerMemberClient:
         topic_names: Callable[[], Mapping[bytes, str]],
         notify_group: Callable[[], None],
     ) -> None:
-        """In: who makes the ids of members; the names of topics, by id; who tells the others of the group that
-        there may be something for them now."""
+        """Create a member that has not joined.
+
+        Args:
+            settings: the settings of the stand-in.
+            send: sends requests to the coordinator.
+            wake: set when the member must act.
+            new_member_id: creates a member id.
+            topic_names: returns the names of topics by id.
+            notify_group: wakes the other stand-ins of the group after a change.
+        """
         self._settings = settings
         self._send = send
         self._wake = wake

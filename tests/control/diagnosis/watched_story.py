@@ -8,7 +8,7 @@ from tests.scenarios.runner import Story
 
 
 class WatchedStory(Story):
-    """A story that is watched. In: the topics, which a story does not say."""
+    """A story with oracles. It gets the topics, which stories do not contain."""
 
     def __init__(self, topics: TopicsImage) -> None:
         self.now_ms = 0

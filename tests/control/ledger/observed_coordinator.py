@@ -63,7 +63,9 @@ class ObservedCoordinator(Coordinator):
         *,
         is_moved: bool = False,
     ) -> None:
-        """In: whether its time passes at once, and not as the process's does."""
+        """Create a coordinator with a ledger. With `is_moved` time passes by clock advances instead of the
+        process's clock.
+        """
         self.acts = ActionLog()
         self.ledger = RebalanceLedger(
             self.acts,

@@ -15,8 +15,9 @@ START = Now(0, 1_700_000_000_000)
 
 
 class Recorder:
-    """Makes shards, as `GroupShard` does, and records groups of them through all reloads. In: after how many
-    requests each recording begins."""
+    """Creates shards, as `GroupShard` does, and records their groups through all reloads. Each recording begins
+    after a number of requests.
+    """
 
     def __init__(
         self,

@@ -37,8 +37,7 @@ class Run(NamedTuple):
 
 @lru_cache(maxsize=64)
 def run(seed: int, *, of_consumers: bool, begins_after: int = 0, steps: int = STEPS) -> Run:
-    """Runs a seed. In: whether it is one of consumer groups. What its rules say of it is for others to judge.
-    Tests share a run: they may not change its recordings."""
+    """Run a seed of classic or consumer groups. Tests share a run and must not change its recordings."""
     recorder = Recorder(tuple(GROUPS), begins_after)
     simulation: Simulation | ConsumerSimulation
     inline_max = target_assignment.INLINE_MAX

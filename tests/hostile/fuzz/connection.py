@@ -187,7 +187,7 @@ def _protocol(transport: Nowhere) -> asyncio.Protocol:
 
 @contextmanager
 def connection_target(place: str = PLAIN) -> Iterator[Target]:
-    """The target; the daemon behind it runs as long as the context. In: one of `PLACES`."""
+    """Yield the target of one of `PLACES`. Its daemon runs as long as the context."""
     seeds = list({(one.api.key, one.version): one.request for one in read()}.values())
     if place != PLAIN:
         # All of them are for the place without security; here they are what a client may say at the wrong time.

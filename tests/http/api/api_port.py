@@ -76,7 +76,7 @@ class Api:
         data: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Asks once. In: a body as a value, or as bytes."""
+        """Send one request with a body as a value (`body`) or as bytes (`data`)."""
         said = dict(headers or {})
         if body is not None:
             data = msgspec.json.encode(body)
@@ -99,8 +99,9 @@ async def serving_api(
     files: Files | None = None,
     brokers: int = 1,
 ) -> AsyncIterator[Api]:
-    """The API of a server with the topic `orders` of 3 partitions. In: what the HTTP port is bound to; whether
-    to wait until all groups are loaded."""
+    """Yield the API of a server with the topic `orders` of 3 partitions. `host` is the address of the HTTP port;
+    `wait` waits until all groups are loaded.
+    """
     # The test records are old: with a retention time, a delayed test would find them deleted.
     texts = {"http.listener": str(Address(host, 0)), "log.retention.ms": "-1", **(properties or {})}
     how = settings(directory, texts, topics=[("orders", 3)], files=files)

@@ -56,7 +56,9 @@ def join(
 async def members(
     api: Api, *clients: tuple[str, str | None], owned: Mapping[int, Mapping[str, list[int]]]
 ) -> AsyncIterator[list[str]]:
-    """A Stable group billing. In: client and instance ids, and what the number of each has; out: member ids."""
+    """Make group billing Stable and yield its member ids. `clients` are client and instance ids; `owned` are the
+    partitions by position.
+    """
     async with AsyncExitStack() as stack:
         connections = [await stack.enter_async_context(Client(api.server, name)) for name, _ in clients]
         for connection, (_, instance) in zip(connections, clients, strict=True):

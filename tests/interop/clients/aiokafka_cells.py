@@ -95,7 +95,7 @@ class Aiokafka:
 
 class AiokafkaProducer:
     def __init__(self, client: Aiokafka, producer: AIOKafkaProducer) -> None:
-        """In: one that was started."""
+        """Wrap a started producer."""
         self._client = client
         self._producer = producer
 
@@ -111,7 +111,7 @@ class AiokafkaProducer:
 
 class AiokafkaMember:
     def __init__(self, client: Aiokafka, consumer: AIOKafkaConsumer) -> None:
-        """In: one that was started."""
+        """Wrap a started consumer."""
         self._client = client
         self._consumer = consumer
 

@@ -68,7 +68,7 @@ class Librdkafka:
 
 class LibrdkafkaProducer:
     def __init__(self, producer: Producer) -> None:
-        """In: the client."""
+        """Wrap a producer of librdkafka."""
         self._producer = producer
 
     def send(self, topic: str, value: str) -> Callable[[], object]:
@@ -98,7 +98,7 @@ class LibrdkafkaProducer:
 
 class LibrdkafkaMember:
     def __init__(self, consumer: Consumer) -> None:
-        """In: the client, which has subscribed."""
+        """Wrap a subscribed consumer of librdkafka."""
         self._consumer = consumer
 
     def poll(self, timeout_s: float) -> list[str]:

@@ -79,7 +79,7 @@ class KafkaPython:
 
 class KafkaPythonProducer:
     def __init__(self, producer: KafkaProducer) -> None:
-        """In: the client."""
+        """Wrap a producer of kafka-python."""
         self._producer = producer
 
     def send(self, topic: str, value: str) -> Callable[[], object]:
@@ -94,7 +94,7 @@ class KafkaPythonProducer:
 
 class KafkaPythonMember:
     def __init__(self, consumer: KafkaConsumer) -> None:
-        """In: the client, which has subscribed."""
+        """Wrap a subscribed consumer of kafka-python."""
         self._consumer = consumer
 
     def poll(self, timeout_s: float) -> list[str]:

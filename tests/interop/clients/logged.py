@@ -9,14 +9,14 @@ from tests.interop.clients.visits import Cell
 
 
 class NotLetIn(Exception):
-    """In: what the library has logged."""
+    """The broker rejected the client. The text is the log of the client library."""
 
 
 class Logged(logging.Handler):
     """Hands on the warnings and errors of a library, and prints them all the same."""
 
     def __init__(self, library: str, cell_of: Callable[[logging.LogRecord], str]) -> None:
-        """In: the library's logger; which cell, by name, a record is about."""
+        """Collect the records of a library's logger. `cell_of` returns the name of the cell of a record."""
         super().__init__(logging.WARNING)
         self._cell_of = cell_of
         self._said: defaultdict[str, SimpleQueue[str]] = defaultdict(SimpleQueue)

@@ -48,7 +48,7 @@ class Producer(Protocol):
     """One that writes."""
 
     def send(self, topic: str, value: str) -> Callable[[], object]:
-        """Begins to write a record. Out: waits until that is done; raises the client's error."""
+        """Start to send a record. Return a function that waits for the result and raises the client's error."""
 
     def close(self) -> None:
         """Ends it."""

@@ -53,7 +53,7 @@ class Cell:
         return self.name
 
     def line(self, client: str, broker: SecuredBroker, stores: dict[str, Stores]) -> str:
-        """What a client's program reads. In: which client; its stores by their form."""
+        """Return the line that the program of a client reads. `stores` are by format."""
         told = {
             "name": self.name,
             "bootstrap": broker.addresses[self.listener],

@@ -76,7 +76,7 @@ def latest_offsets(made: HandMade) -> pa.Table:
 
 
 def log_ends(measured: Iterable[tuple[Any, ...]]) -> pa.Table:
-    """Gold `log_end_offsets`. In: topic, partition, time, log start, log end, source."""
+    """Return a gold table `log_end_offsets` of (topic, partition, time, log start, log end, source)."""
     names = [name for name, _ in LOG_END_OFFSETS.columns]
     rows = [dict(zip(names, one, strict=True)) for one in measured]
     return LOG_END_OFFSETS.from_rows(row | {"at_ts": micros(row["at_ts"])} for row in rows)
