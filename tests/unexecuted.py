@@ -70,8 +70,8 @@ def main(path: str) -> None:
         # What leads from or to a missing line goes without saying.
         jumps = [jump for jump in file["missing_branches"] if not {*jump} & {*lines}]
         if lines or jumps:
-            told = (f"{start}->{'end' if end < 0 else end}" for start, end in jumps)
-            print(f"{name}: {' '.join([*spans(lines), *told])}")
+            ranges = (f"{start}->{'end' if end < 0 else end}" for start, end in jumps)
+            print(f"{name}: {' '.join([*spans(lines), *ranges])}")
     print(f"\n{'package':34} {'lines':>6} {'missed':>6} {'branches':>8} {'missed':>6} {'executed':>8}")
     for each in packages(files):
         print(

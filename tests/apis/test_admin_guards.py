@@ -41,11 +41,11 @@ async def test_topics_are_created_where_that_is_allowed(
     async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", AclOperation.CREATE, TOPIC, "mine")
         answer = await alice.call(creating("theirs", "mine", "twice", "twice"), version)
-        mine, twice, theirs = answer.topics
+        mine, twice, denied = answer.topics
         assert (mine.name, mine.error_code) == ("mine", NONE)
         assert (twice.name, twice.error_code) == ("twice", ErrorCode.INVALID_REQUEST)
-        assert (theirs.name, theirs.error_code) == ("theirs", DENIED)
-        assert theirs.error_message == "Authorization failed."
+        assert (denied.name, denied.error_code) == ("theirs", DENIED)
+        assert denied.error_message == "Authorization failed."
         if version >= 5:  # it may not see what configs its topic has
             assert (mine.topic_config_error_code, mine.num_partitions, mine.configs) == (DENIED, -1, [])
             await allow(server, "alice", AclOperation.CREATE, CLUSTER)

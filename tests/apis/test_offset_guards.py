@@ -132,8 +132,8 @@ async def test_offsets_of_several_groups(monkeypatch: pytest.MonkeyPatch, versio
             OffsetFetchRequestGroup(group_id="g", topics=None),
         ]
         answer = await alice.call(OffsetFetchRequest(groups=groups), version)
-        theirs, named, whole = answer.groups
-        assert (theirs.group_id, theirs.error_code, theirs.topics) == ("theirs", GROUP_DENIED, [])
+        denied, named, whole = answer.groups
+        assert (denied.group_id, denied.error_code, denied.topics) == ("theirs", GROUP_DENIED, [])
         errors = errors_of(server, named, version)
         expected = {"orders": NONE, "secret": DENIED}
         if version >= 10:

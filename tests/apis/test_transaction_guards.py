@@ -153,8 +153,8 @@ async def test_a_whole_transaction_of_who_may_just_do_that(monkeypatch: pytest.M
         await allow(server, "bob", AclOperation.DESCRIBE, TRANSACTIONAL_ID, "pay")
         async with Client(server, "bob") as bob:  # bob may not describe the topics of the transaction
             described = DescribeTransactionsRequest(transactional_ids=["theirs", "pay"])
-            theirs, pay = (await bob.call(described, 0)).transaction_states
-            assert (theirs.transactional_id, theirs.error_code) == ("theirs", ID_DENIED)
+            denied, pay = (await bob.call(described, 0)).transaction_states
+            assert (denied.transactional_id, denied.error_code) == ("theirs", ID_DENIED)
             assert (pay.error_code, pay.topics) == (NONE, [])
             listed = (await bob.call(LIST, 1)).transaction_states
             assert [state.transactional_id for state in listed] == ["pay"]

@@ -59,13 +59,13 @@ def test_transaction_records_have_kafkas_names(tmp_path: Path) -> None:
 def transactional(tmp_path: Path) -> Path:
     """A partition with a committed, an aborted and an open transaction."""
     directory = tmp_path / "orders-0"
-    ours = TransactionalLog(OsFiles(), directory=str(directory))
-    ours.data(7)
-    ours.end(7, is_committed=True, coordinator_epoch=4)
-    ours.data(8)
-    ours.end(8, is_committed=False, coordinator_epoch=5)
-    ours.data(9, 2)
-    ours.log.close()
+    transactions = TransactionalLog(OsFiles(), directory=str(directory))
+    transactions.data(7)
+    transactions.end(7, is_committed=True, coordinator_epoch=4)
+    transactions.data(8)
+    transactions.end(8, is_committed=False, coordinator_epoch=5)
+    transactions.data(9, 2)
+    transactions.log.close()
     return directory
 
 

@@ -81,10 +81,10 @@ class Container:
 
     def check_addresses(self) -> None:
         """Each listener tells clients the address that the image's broker would tell them."""
-        for port, told in self.environment.listening.items():
+        for port, advertised in self.environment.listening.items():
             with Connection(f"127.0.0.1:{self.free[port]}") as connection:
                 (broker,) = connection.call(MetadataRequest(topics=[]), 12).brokers
-            assert f"{broker.host}:{broker.port}" == self._moved(told or f"127.0.0.1:{port}")
+            assert f"{broker.host}:{broker.port}" == self._moved(advertised or f"127.0.0.1:{port}")
 
     def check_notices(self, notices: Sequence[StartNotice]) -> None:
         ignored, is_open = [notice.text for notice in notices if not notice.is_warning]
@@ -158,12 +158,12 @@ def test_advertised_listeners_alone_are_opened_on_every_address(
 
 
 def test_whoever_says_where_to_listen_is_listened_to() -> None:
-    told = {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka:29092"}
+    advertised = {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka:29092"}
     expected = [Listener("PLAINTEXT", Address("127.0.0.1", 1), Address("kafka", 29092))]
-    assert listeners({**IMAGE, **told, "KAFKA_LISTENERS": "PLAINTEXT://127.0.0.1:1"}) == expected
-    assert listeners({**IMAGE, **told}, file_text="listeners=PLAINTEXT://127.0.0.1:1") == expected
-    assert listeners({**IMAGE, **told}, options=("listeners=PLAINTEXT://127.0.0.1:1",)) == expected
-    assert listeners({**IMAGE, **told}, flags={"listeners": "127.0.0.1:1"}) == expected
+    assert listeners({**IMAGE, **advertised, "KAFKA_LISTENERS": "PLAINTEXT://127.0.0.1:1"}) == expected
+    assert listeners({**IMAGE, **advertised}, file_text="listeners=PLAINTEXT://127.0.0.1:1") == expected
+    assert listeners({**IMAGE, **advertised}, options=("listeners=PLAINTEXT://127.0.0.1:1",)) == expected
+    assert listeners({**IMAGE, **advertised}, flags={"listeners": "127.0.0.1:1"}) == expected
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def test_whoever_says_where_to_listen_is_listened_to() -> None:
     ],
 )
 def test_without_an_image_what_is_advertised_opens_nothing(more: Mapping[str, object]) -> None:
-    told = Address("kafka", 29092)
-    assert listeners({}, **more) == [Listener("PLAINTEXT", Address("127.0.0.1", 9092), told)]
-    assert listeners(IMAGE, **more) == [Listener("PLAINTEXT", Address("0.0.0.0", 9092), told)]
+    advertised = Address("kafka", 29092)
+    assert listeners({}, **more) == [Listener("PLAINTEXT", Address("127.0.0.1", 9092), advertised)]
+    assert listeners(IMAGE, **more) == [Listener("PLAINTEXT", Address("0.0.0.0", 9092), advertised)]
 
 
 def test_a_file_wins_over_the_image() -> None:

@@ -84,12 +84,12 @@ _servers: Final[list[tuple[subprocess.Popen[bytes], socket.socket]]] = []
 def _connection() -> socket.socket:
     """Return the connection to the fork server; start it when it does not run."""
     if not _servers or _servers[-1][0].poll() is not None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            command = [sys.executable, "-m", "tests.crash.fork_server", str(theirs.fileno())]
-            process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-        _servers.append((process, ours))
-        atexit.register(_stop, process, ours)
+        parent_end, child_end = socket.socketpair()
+        with child_end:
+            command = [sys.executable, "-m", "tests.crash.fork_server", str(child_end.fileno())]
+            process = subprocess.Popen(command, pass_fds=[child_end.fileno()], stdin=subprocess.DEVNULL)
+        _servers.append((process, parent_end))
+        atexit.register(_stop, process, parent_end)
     return _servers[-1][1]
 
 

@@ -57,13 +57,13 @@ def test_the_daemon_answers_an_earlier_client(version: str) -> None:
             answer = pool.request(
                 exchange["method"], daemon.url + exchange["path"], body=body, headers=headers, redirect=False
             )
-            told = f"request {number}: {exchange['method']} {exchange['path']}: {answer.data.decode()}"
-            assert answer.status == exchange["status"], told
+            description = f"request {number}: {exchange['method']} {exchange['path']}: {answer.data.decode()}"
+            assert answer.status == exchange["status"], description
             content_type = answer.headers.get("Content-Type", "").partition(";")[0]
-            assert content_type == exchange["content_type"], told
+            assert content_type == exchange["content_type"], description
             if content_type in JSON:
                 volatile = set(exchange["volatile"])
-                assert differences(exchange["answer"], json.loads(answer.data), volatile) == [], told
+                assert differences(exchange["answer"], json.loads(answer.data), volatile) == [], description
 
 
 @pytest.mark.parametrize("version", VERSIONS)

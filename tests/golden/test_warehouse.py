@@ -81,8 +81,8 @@ def test_report_ingest_and_build_continue(spark: SparkSession, version: str, tmp
     read = {row["group"]: row["log_partition"] for row in rows(warehouse, "lag")}
     read = {group: number for group, number in read.items() if number not in unread}
     for name in read:
-        told = {partition: offset for partition, (offset, *_) in expected["offsets"][name].items()}
-        assert told == {partition: offset for partition, (offset, *_) in served[name]["offsets"].items()}
+        committed = {partition: offset for partition, (offset, *_) in expected["offsets"][name].items()}
+        assert committed == {partition: offset for partition, (offset, *_) in served[name]["offsets"].items()}
 
     group = min(name for name in read if "orders-0" in expected["offsets"][name])
     log = Log(unpack_log(version, str(tmp_path)), group, read[group])

@@ -29,11 +29,11 @@ def new_generation(coordinator: Coordinator, size: int = 2, static: int = 0) -> 
 
 def sync_all(coordinator: Coordinator, members: list[str], generation: int) -> None:
     """Every member of the group asks for its assignment, the leader (the first one) last."""
-    asks = [coordinator.sync(member, generation) for member in members[1:]]
-    asks.append(
+    syncs = [coordinator.sync(member, generation) for member in members[1:]]
+    syncs.append(
         coordinator.sync(members[0], generation, {member: b"for " + member.encode() for member in members})
     )
-    assert [ask.synced.error_code for ask in asks] == [0] * len(members)
+    assert [ask.synced.error_code for ask in syncs] == [0] * len(members)
 
 
 def stable_group(coordinator: Coordinator, size: int = 2, static: int = 0) -> list[str]:

@@ -79,9 +79,9 @@ def test_syncs_that_are_sent_back_are_told_of() -> None:
 
 def test_a_static_member_that_was_restarted_goes_by_the_client_that_did_it() -> None:
     coordinator = Coordinator()
-    asks = [coordinator.join(version=3, instance="i", client_id="alice"), coordinator.join(version=3)]
+    joins = [coordinator.join(version=3, instance="i", client_id="alice"), coordinator.join(version=3)]
     coordinator.advance(6_000)
-    assert asks[0].joined.generation_id == 1
+    assert joins[0].joined.generation_id == 1
     coordinator.join(instance="i", client_id="bob")
     (replaced,) = coordinator.find_events(StaticMemberReplaced)
     assert replaced.member.client_id == "bob"

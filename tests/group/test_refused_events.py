@@ -99,13 +99,13 @@ def test_a_full_group_is_told_with_its_size() -> None:
 def test_protocols_that_do_not_fit_are_told_with_those_that_would() -> None:
     coordinator = Coordinator()
     both = [*RANGE, ("sticky", b"")]
-    asks = [coordinator.join(version=3, protocols=protocols) for protocols in ([*both, ("own", b"")], both)]
+    joins = [coordinator.join(version=3, protocols=protocols) for protocols in ([*both, ("own", b"")], both)]
     coordinator.advance(6_000)
     coordinator.join(version=3, protocols=[("own", b""), ("other", b"")])
     assert last(coordinator).detail == ProtocolsDiffer(
         "consumer", ("own", "other"), "consumer", ("range", "sticky")
     )
-    coordinator.sync(asks[0].joined.member_id, 1, protocol_name="sticky")
+    coordinator.sync(joins[0].joined.member_id, 1, protocol_name="sticky")
     refused = last(coordinator)
     assert isinstance(refused, SyncRefused)
     assert refused.detail == ProtocolsDiffer("consumer", ("sticky",), "consumer", ("range",))

@@ -152,9 +152,9 @@ async def test_what_is_no_request_is_refused_in_a_line(
             answer = await caller.says(data)
             assert not answer or 400 <= int(answer.split()[1]) < 500
         assert (await asked(port, get()))[0] == 200
-    told = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert len(told) <= 1
-    for record in told:
+    records = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(records) <= 1
+    for record in records:
         assert record.exc_info is None
         assert record.getMessage().isprintable()
 

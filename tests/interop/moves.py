@@ -68,10 +68,10 @@ def three_brokers(place: str) -> Iterator[Broker]:
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groupd-moves-")))
         if place == KAFKA:
-            kafkas = KafkaCluster(str(directory / "kafka"), QUICK)
-            stack.callback(kafkas.kill)
-            kafkas.start()
-            yield Broker(",".join(kafkas.bootstraps.values()), None)
+            kafka_cluster = KafkaCluster(str(directory / "kafka"), QUICK)
+            stack.callback(kafka_cluster.kill)
+            kafka_cluster.start()
+            yield Broker(",".join(kafka_cluster.bootstraps.values()), None)
         elif place == "etcd":
             yield Broker(stack.enter_context(three_daemons(directory)).bootstrap, None)
         else:

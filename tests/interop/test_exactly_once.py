@@ -81,7 +81,7 @@ def test_every_record_exactly_once(mortal_broker: Broker, board: Board, topic: s
     for _ in KILLS:
         run.kill()
     last = run.processor
-    board.wait("all records", lambda: any(told["count"] == RECORDS for told in last.of("committed")))
+    board.wait("all records", lambda: any(event["count"] == RECORDS for event in last.of("committed")))
     written = Counter(read_to_end(broker, f"{topic}-output", COMMITTED))
     expected = Counter(
         transform(f"{topic}-{partition}-{number}".encode()).decode()

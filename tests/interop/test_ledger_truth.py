@@ -128,11 +128,11 @@ def cast(broker: Broker, group_name: str, topic: str, board: Board) -> Cast:
 
 def test_each_entry_has_the_cause_and_the_actor_that_were_chosen(cast: Cast) -> None:
     after = -1
-    told: list[tuple[str, str]] = []
+    callbacks: list[tuple[str, str]] = []
     for step in range(STEPS):
         act = cast.random.choice(cast.possible())
         cause, name = act()
-        told.append((cause, name))
+        callbacks.append((cause, name))
         seq = cast.room.wait(
             state="Stable",
             members=len(cast.living),
@@ -143,7 +143,7 @@ def test_each_entry_has_the_cause_and_the_actor_that_were_chosen(cast: Cast) -> 
         )
         entries = cast.room.entries(after)
         said = [(entry["cause"], entry["actor"]["client_id"]) for entry in entries]
-        assert said == [(cause, name)], f"step {step} of {told}\n{entries}\n{cast.board.report()}"
+        assert said == [(cause, name)], f"step {step} of {callbacks}\n{entries}\n{cast.board.report()}"
         (entry,) = entries
         stories = {story["client_id"]: story for story in entry["members"]}
         assert set(stories) == {*cast.living, name}

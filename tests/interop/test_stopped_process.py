@@ -52,5 +52,5 @@ def test_a_stopped_member_loses_its_partitions_and_rejoins(group: Group, topic: 
 
 def _taken_from(member: Member, since: int) -> set[Partition]:
     """What the client said was revoked or lost, in its events from number `since` on."""
-    told = [event for event in member.events[since:] if event["event"] in ("revoked", "lost")]
-    return {(topic, partition) for event in told for topic, partition in event["partitions"]}
+    revocations = [event for event in member.events[since:] if event["event"] in ("revoked", "lost")]
+    return {(topic, partition) for event in revocations for topic, partition in event["partitions"]}

@@ -72,11 +72,11 @@ def _two_members(connection: Connection, group: str, **second: Any) -> None:
     join(connection, group, "second", subscribed_topic_names=["orders"], **second)
     owned = {"orders": list(range(history.PARTITIONS))}
     deadline = time.monotonic() + TIMEOUT_S
-    told = None
-    while told is None:
+    assignment = None
+    while assignment is None:
         assert time.monotonic() < deadline, f"{group} gets no new target"
-        told = heartbeat(connection, group, "first", joined.member_epoch, owned).assignment
-    assert sum(len(topic.partitions) for topic in told.topic_partitions) == history.PARTITIONS // 2
+        assignment = heartbeat(connection, group, "first", joined.member_epoch, owned).assignment
+    assert sum(len(topic.partitions) for topic in assignment.topic_partitions) == history.PARTITIONS // 2
 
 
 def _static_member_away(connection: Connection, group: str) -> None:

@@ -165,5 +165,5 @@ def _go_on_in_classic(connection: Connection, group: str, member_id: str, member
     )
     synced = connection.call(sync, 3)
     assert synced.error_code == ErrorCode.NONE, synced
-    told = decode_assignment(synced.assignment)
-    return {part.topic: sorted(part.partitions) for part in told.assigned_partitions}
+    assignment = decode_assignment(synced.assignment)
+    return {part.topic: sorted(part.partitions) for part in assignment.assigned_partitions}

@@ -263,15 +263,17 @@ def test_topics_keep_their_partitions_and_properties(name: str, daemon: ServerTh
 
 def test_no_producer_gets_the_id_of_one_of_the_broker(standing_server: ServerThread) -> None:
     """Its first batch would be taken for one that the broker has."""
-    theirs = {
+    recorded_ids = {
         header.producer_id
         for segment in Path(standing_server.data_directory).glob("[!_]*/*.log")
         for _, header in walk_batches(segment.read_bytes())
     }
     with Connection(standing_server.bootstrap) as connection:
-        ours = connection.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
-    assert ours.error_code == 0
-    assert ours.producer_id > max(theirs) + 1000, theirs
+        new_ids = connection.call(
+            InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4
+        )
+    assert new_ids.error_code == 0
+    assert new_ids.producer_id > max(recorded_ids) + 1000, recorded_ids
 
 
 def test_files_that_groupd_does_not_know_are_left_alone(data: Path, daemon: ServerThread) -> None:

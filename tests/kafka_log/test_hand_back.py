@@ -84,35 +84,35 @@ def test_a_broker_serves_what_groupd_served_and_the_other_way_round(name: str, t
         with Connection(daemon.bootstrap) as connection:
             fill(connection)
             make_consumer_groups(connection, "by-hand-of-groupd")
-            ours = view(connection)
+            groupd_view = view(connection)
     finally:
         daemon.kill() if name == "killed" else daemon.stop()
     if name == "killed":
         refused_until_recovered(tmp_path)
     with running(tmp_path) as broker:
-        kafkas = ask_when_loaded(broker, set(ours))
+        kafka_view = ask_when_loaded(broker, set(groupd_view))
         with pytest.raises(AssertionError, match=r"in use by process \d+ \(java\)"):
             Daemon(str(data))
         with Connection(broker.bootstrap) as connection:
             commit(connection, "by-hand-simple", {0: 77, 1: 78})
             delete_group(connection, "by-hand-emptied")
-            members_go_on(connection, ours, 500)
+            members_go_on(connection, groupd_view, 500)
             changed = view(connection)
         broker.stop()
-    assert_same(kafkas, ours, expected(name)["served"])
+    assert_same(kafka_view, groupd_view, expected(name)["served"])
     # The broker logs problems with the files.
-    told = (tmp_path / "broker.log").read_text()
-    assert told
-    assert not complaints(told)
+    log_text = (tmp_path / "broker.log").read_text()
+    assert log_text
+    assert not complaints(log_text)
     daemon = Daemon(str(data))
     try:
         with Connection(daemon.bootstrap) as connection:
             again = view(connection)
-            members_go_on(connection, ours, 600)
+            members_go_on(connection, groupd_view, 600)
     finally:
         daemon.stop()
-    assert changed["by-hand-simple"] != kafkas["by-hand-simple"]
-    assert again == {group: changed[group] for group in ours.keys() - {"by-hand-emptied"}}
+    assert changed["by-hand-simple"] != kafka_view["by-hand-simple"]
+    assert again == {group: changed[group] for group in groupd_view.keys() - {"by-hand-emptied"}}
 
 
 def members_go_on(connection: Connection, groups: View, offset: int) -> None:
@@ -126,9 +126,9 @@ def refused_until_recovered(directory: Path) -> None:
     """A broker does not serve logs that may lack what the journal has."""
     with pytest.raises((AssertionError, OSError)), running(directory):
         pass
-    told = directory / "broker.log"
-    assert "journal" in told.read_text()
-    told.rename(directory / "refused.log")
+    log_text = directory / "broker.log"
+    assert "journal" in log_text.read_text()
+    log_text.rename(directory / "refused.log")
     assert log("recover", directory / "data").exit_code == 0
     assert not (directory / "data" / "journal").exists()
 

@@ -141,9 +141,9 @@ def test_a_broker_and_groupd_write_the_same_and_go_on_with_each_others(tmp_path:
             assert served(connection, end) == before
             # The open ones end as they would have.
             assert mark(connection, 103, is_committed=False)
-        told = (tmp_path / "broker.log").read_text()
-        assert "Found invalid producer snapshot" not in told
-        assert "Failed to load producer snapshot" not in told
+        log_text = (tmp_path / "broker.log").read_text()
+        assert "Found invalid producer snapshot" not in log_text
+        assert "Failed to load producer snapshot" not in log_text
     finally:
         broker.kill()
 
@@ -169,18 +169,20 @@ def rebuilt(directory: Path, end: int, indexes: dict[str, bytes], snapshots: dic
     assert list(found.aborted) == aborted
     assert {key: entry.transaction_offset for key, entry in found.state.iterate_entries()} == known
     log.close()
-    ours = files_of(directory, ".txnindex")
-    assert {name: data for name, data in indexes.items() if data} == ours
+    index_files = files_of(directory, ".txnindex")
+    assert {name: data for name, data in indexes.items() if data} == index_files
     written = files_of(directory, ".snapshot")
     assert written
     for name, data in written.items():
         assert entries(data) == entries(snapshots[name])
         assert len(data) == len(snapshots[name])
-    said = dump_producer_files([str(directory / name) for name in [*ours, *written]])
+    said = dump_producer_files([str(directory / name) for name in [*index_files, *written]])
     assert said.count("lastStableOffset: ") == len(aborted)
     offsets = [int(offset) for offset in re.findall(r"firstOffset: (\d+) lastOffset", said)]
     assert offsets == [
-        each.first_offset for name in ours for each in decode_transaction_index(ours[name], name)
+        each.first_offset
+        for name in index_files
+        for each in decode_transaction_index(index_files[name], name)
     ]
     assert len(re.findall(r"currentTxnFirstOffset: ", said)) == sum(
         len(entries(data)) for data in written.values()

@@ -79,10 +79,10 @@ async def test_answers_keep_their_order(server: Server, client: Client) -> None:
     frames += [client.frame(groups, 5), client.frame(keys, 6), client.frame(small, 8)]
     client.writer.write(b"".join(frames))
     assert errors(await client.receive()) == {"orders": ErrorCode.NONE}
-    told = errors(await client.receive())
-    assert told.pop("orders") == ErrorCode.NONE
-    assert len(told) == STRANGERS
-    assert set(told.values()) == {UNKNOWN}
+    found_errors = errors(await client.receive())
+    assert found_errors.pop("orders") == ErrorCode.NONE
+    assert len(found_errors) == STRANGERS
+    assert set(found_errors.values()) == {UNKNOWN}
     assert [group.group_id for group in (await client.receive()).groups] == ["g"]
     assert [group.group_id for group in (await client.receive()).groups] == groups.groups
     assert [found.key for found in (await client.receive()).coordinators] == keys.coordinator_keys
@@ -95,14 +95,14 @@ async def test_one_topic_of_many_partitions_is_answered_once(client: Client) -> 
     topics = [OffsetCommitRequestTopic(name="orders", partitions=parts)]
     answer = await client.call(OffsetCommitRequest(group_id="g", topics=topics), 8)
     (topic,) = answer.topics
-    told = {part.partition_index: part.error_code for part in topic.partitions}
-    assert told == {number: ErrorCode.NONE if number < 3 else UNKNOWN for number in range(5_000)}
+    found_errors = {part.partition_index: part.error_code for part in topic.partitions}
+    assert found_errors == {number: ErrorCode.NONE if number < 3 else UNKNOWN for number in range(5_000)}
     gone = [OffsetDeleteRequestPartition(partition_index=number) for number in range(5_000)]
     request = OffsetDeleteRequest(
         group_id="g", topics=[OffsetDeleteRequestTopic(name="orders", partitions=gone)]
     )
     (deleted,) = (await client.call(request, 0)).topics
-    assert {part.partition_index: part.error_code for part in deleted.partitions} == told
+    assert {part.partition_index: part.error_code for part in deleted.partitions} == found_errors
 
 
 async def test_a_topic_that_is_deleted_meanwhile_is_not_committed(server: Server, client: Client) -> None:
@@ -121,9 +121,9 @@ async def test_a_group_that_is_given_away_meanwhile_commits_nothing(server: Serv
     client.send(commit(5), 8)
     await in_line(server)
     server.runtime.lifecycle.release_partition(partition, 1, "somebody else has it")
-    told = errors(await client.receive())
-    assert told.pop("orders") == ErrorCode.NOT_COORDINATOR
-    assert set(told.values()) == {UNKNOWN}
+    found_errors = errors(await client.receive())
+    assert found_errors.pop("orders") == ErrorCode.NOT_COORDINATOR
+    assert set(found_errors.values()) == {UNKNOWN}
 
 
 async def test_a_connection_that_is_cut_meanwhile_commits_nothing(server: Server, client: Client) -> None:
@@ -162,8 +162,8 @@ async def test_a_produce_of_many_partitions(client: Client, acks: int) -> None:
     request = ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)
     if acks:
         (topic,) = (await client.call(request, 9)).responses
-        told = [part.error_code for part in topic.partition_responses]
-        assert told == [ErrorCode.INVALID_RECORD] * 3 + [UNKNOWN] * 4_997
+        found_errors = [part.error_code for part in topic.partition_responses]
+        assert found_errors == [ErrorCode.INVALID_RECORD] * 3 + [UNKNOWN] * 4_997
     else:
         client.send(request, 9)
         assert await client.closed()

@@ -41,18 +41,18 @@ def main() -> int:
         parser.error("only whole subjects are recorded")
     print(f"{len(sessions)} sessions against Apache Kafka {options.kafka}", flush=True)
     with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
-        theirs = _play(sessions, lambda setup: kafka(directory, setup, options.kafka))
-        ours = _play(sessions, lambda setup: groupd(directory, setup))
+        kafka_results = _play(sessions, lambda setup: kafka(directory, setup, options.kafka))
+        groupd_results = _play(sessions, lambda setup: groupd(directory, setup))
     if options.verbose:
-        for account in theirs.values():
+        for account in kafka_results.values():
             print(
                 f"= {account.session.name} took {account.duration_s:.1f} s",
                 *(f"{a} -> {b}" for a, b in account.entries),
                 sep="\n",
             )
-    failures = _report(theirs, ours, options.kafka)
+    failures = _report(kafka_results, groupd_results, options.kafka)
     if options.record and not failures:
-        _record(options.kafka, theirs, subjects)
+        _record(options.kafka, kafka_results, subjects)
     return 1 if failures else 0
 
 

@@ -64,12 +64,19 @@ def compare(session: str, kafka: Sequence[Entry], groupd: Sequence[Entry]) -> li
         if left.label != right.label:
             differences.append(Difference(session, step, left.label, "", left.label, right.label))
             break
-        ours, theirs = flat(right.answer), flat(left.answer)
-        paths = [*theirs, *(path for path in ours if path not in theirs)]
+        groupd_fields, kafka_fields = flat(right.answer), flat(left.answer)
+        paths = [*kafka_fields, *(path for path in groupd_fields if path not in kafka_fields)]
         differences += [
-            Difference(session, step, left.label, path, theirs.get(path, ABSENT), ours.get(path, ABSENT))
+            Difference(
+                session,
+                step,
+                left.label,
+                path,
+                kafka_fields.get(path, ABSENT),
+                groupd_fields.get(path, ABSENT),
+            )
             for path in paths
-            if theirs.get(path, ABSENT) != ours.get(path, ABSENT)
-            or type(theirs.get(path)) is not type(ours.get(path))
+            if kafka_fields.get(path, ABSENT) != groupd_fields.get(path, ABSENT)
+            or type(kafka_fields.get(path)) is not type(groupd_fields.get(path))
         ]
     return differences

@@ -183,10 +183,10 @@ class Talk:
 def _shown(answer: Any, version: int, play: Play) -> Plain:
     if type(answer).__name__ == "ApiVersionsResponse":
         return {"error_code": plain(answer.error_code, version, play.names, "error_code")}
-    told = plain(answer, version, play.names)
-    if isinstance(told, dict) and isinstance(token := told.get("auth_bytes"), str):
-        told["auth_bytes"] = _without_chance(token)
-    return told
+    fields = plain(answer, version, play.names)
+    if isinstance(fields, dict) and isinstance(token := fields.get("auth_bytes"), str):
+        fields["auth_bytes"] = _without_chance(token)
+    return fields
 
 
 def _without_chance(token: str) -> str:

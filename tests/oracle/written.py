@@ -27,8 +27,8 @@ _OF_ITS_OWN: Final = {
 def tell_written(play: Play) -> None:
     """Tells the records of the group in their order, those of one kind in a row by their keys: Kafka writes them in
     the order of a hash map. A record without a value is a tombstone."""
-    told = [_plain(play, key, value) for key, value in _records(play) if _group_of(key) == play.group]
-    for (name, _), row in groupby(told, key=lambda record: (record[0], record[2] is None)):
+    decoded = [_plain(play, key, value) for key, value in _records(play) if _group_of(key) == play.group]
+    for (name, _), row in groupby(decoded, key=lambda record: (record[0], record[2] is None)):
         for _, key, value in sorted(row, key=json.dumps):
             play.tell(f"written: {name}", {"key": key, "value": value})
 
@@ -57,11 +57,11 @@ def _group_of(key: Any) -> str | None:
 def _plain(play: Play, key: Any, value: bytes | None) -> tuple[str, Plain, Plain]:
     kind = TYPES_BY_KEY[type(key)]
     told_key = plain(key, kind.number, play.names)
-    told = None
+    decoded = None
     if value is not None:
-        told = plain(decode_value(key, value), int.from_bytes(value[:2], "big"), play.names)
-        assert isinstance(told, dict)
+        decoded = plain(decode_value(key, value), int.from_bytes(value[:2], "big"), play.names)
+        assert isinstance(decoded, dict)
         for name, stand_in in _OF_ITS_OWN.items():
-            if told.get(name, 0) not in (0, -1):
-                told[name] = stand_in
-    return kind.name, told_key, told
+            if decoded.get(name, 0) not in (0, -1):
+                decoded[name] = stand_in
+    return kind.name, told_key, decoded

@@ -174,16 +174,16 @@ def test_request_headers_as_kio_reads_and_writes_them(
     frame = bytes(encode_request(key, version, correlation_id, client_id, message))
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
 
-    theirs, size = entity_reader(entity)(frame, 4)
-    assert (theirs.request_api_key, theirs.request_api_version) == (key, version)
-    assert (theirs.correlation_id, theirs.client_id) == (correlation_id, client_id)
+    expected, size = entity_reader(entity)(frame, 4)
+    assert (expected.request_api_key, expected.request_api_version) == (key, version)
+    assert (expected.correlation_id, expected.client_id) == (correlation_id, client_id)
     out = io.BytesIO()
-    entity_writer(entity)(out, theirs)
+    entity_writer(entity)(out, expected)
 
-    ours = parse_request_header(frame[4:])
-    assert ours == RequestHeader(key, version, correlation_id, client_id, len(out.getvalue()))
+    parsed = parse_request_header(frame[4:])
+    assert parsed == RequestHeader(key, version, correlation_id, client_id, len(out.getvalue()))
     assert frame[4 : 4 + size] == out.getvalue()
-    assert codec.decode(APIS[key].request, version, frame[4:], ours.body_position) == message
+    assert codec.decode(APIS[key].request, version, frame[4:], parsed.body_position) == message
 
 
 @pytest.mark.parametrize("case", SERVED, ids=served_name)

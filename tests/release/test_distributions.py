@@ -92,9 +92,13 @@ def test_a_build_that_fails_says_why(tmp_path: Path) -> None:
 
 
 def test_files_of_other_versions_are_removed_and_nothing_else(tmp_path: Path) -> None:
-    ours = ("groupd-0.0.1-py3-none-any.whl", "groupd_client-9.tar.gz", "pytest_groupd-0.1.0-py3-none-any.whl")
+    built = (
+        "groupd-0.0.1-py3-none-any.whl",
+        "groupd_client-9.tar.gz",
+        "pytest_groupd-0.1.0-py3-none-any.whl",
+    )
     others = ("groupd.txt", "other-0.1.0-py3-none-any.whl")
-    for name in (*ours, *others):
+    for name in (*built, *others):
         (tmp_path / name).touch()
     remove_built(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)

@@ -175,21 +175,21 @@ async def test_of_many_logs_that_are_synced_at_once_some_are_told_of_in_a_turn(
     files, loop = FaultyFiles(), asyncio.get_running_loop()
     flusher = Flusher(loop, Syncer())
     logs = [log_with_one_record(files, f"log-{number}") for number in range(15)]
-    told: list[PartitionLog] = []
+    synced: list[PartitionLog] = []
     turns: list[int] = []
 
     def count_turn() -> None:
-        turns.append(len(told))
-        if len(told) < len(logs):
+        turns.append(len(synced))
+        if len(synced) < len(logs):
             loop.call_soon(count_turn)
 
     def on_synced(log: PartitionLog, error: StorageError | None) -> None:
         assert error is None
-        if not told:
+        if not synced:
             loop.call_soon(count_turn)
             flusher.request_sync(later, on_synced)
             flusher.remove_listener(on_gone)
-        told.append(log)
+        synced.append(log)
 
     def on_gone(log: PartitionLog, error: StorageError | None) -> None:
         raise AssertionError("its owner is gone")
@@ -200,8 +200,8 @@ async def test_of_many_logs_that_are_synced_at_once_some_are_told_of_in_a_turn(
     flusher.request_sync(gone, on_gone)
     flusher.start_sync()
     await flusher.drain([*logs, later, gone])
-    assert told[: len(logs)] == logs
-    assert told[len(logs) :] == [later]
+    assert synced[: len(logs)] == logs
+    assert synced[len(logs) :] == [later]
     steps = [after - before for before, after in pairwise([0, *turns])]
     assert max(steps) <= 5
     flusher.close()

@@ -130,8 +130,8 @@ def test_an_override_comes_before_the_broker_and_the_broker_before_kafka() -> No
     )
     brokers = defaults.find_effective(key, {})
     assert (brokers.value, brokers.described_source) == ("100", ConfigSource.STATIC_BROKER_CONFIG)
-    kafkas = TopicDefaults({}).find_effective(key, {})
-    assert (kafkas.value, kafkas.source) == ("4096", ConfigSource.DEFAULT_CONFIG)
+    kafka_configs = TopicDefaults({}).find_effective(key, {})
+    assert (kafka_configs.value, kafka_configs.source) == ("4096", ConfigSource.DEFAULT_CONFIG)
 
 
 @pytest.mark.parametrize(

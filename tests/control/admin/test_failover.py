@@ -43,10 +43,10 @@ async def server() -> AsyncIterator[Server]:
 @pytest.fixture
 async def control(server: Server) -> AsyncIterator[ControlPlane]:
     control = ControlPlane(server)
-    told, read = server.group_events.subscribers, list(server.runtime.lifecycle.load_listeners)
+    subscribers, listeners = server.group_events.subscribers, list(server.runtime.lifecycle.load_listeners)
     yield control
-    assert server.runtime.lifecycle.load_listeners == read
-    assert server.group_events.subscribers == told
+    assert server.runtime.lifecycle.load_listeners == listeners
+    assert server.group_events.subscribers == subscribers
     control.close()
     assert not control.failover.in_progress_count
 
@@ -69,18 +69,18 @@ async def test_members_come_back_and_nothing_is_lost(server: Server, control: Co
         assert code(answer) == 0
         assert code(await other.call(commit(5, group=sharing(server)), 2)) == 0
         moving = asyncio.ensure_future(control.failover.failover_group(GROUP, 200, 200, 5000, "test_story"))
-        told = set()
+        outcomes = set()
         while not moving.done():
             beat = await client.call(heartbeat_request(GROUP, member_id, generation_id), 3)
             listed = await client.call(
                 commit(6, group=GROUP, member_id=member_id, generation_id=generation_id), 5
             )
-            told |= {(beat.error_code, code(listed))}
+            outcomes |= {(beat.error_code, code(listed))}
         answer = await moving
         # Never that the member is unknown, or that it has to rejoin.
-        assert (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR) in told
-        assert (ErrorCode.NONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) in told
-        assert {error for pair in told for error in pair} <= {
+        assert (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR) in outcomes
+        assert (ErrorCode.NONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) in outcomes
+        assert {error for pair in outcomes for error in pair} <= {
             ErrorCode.NONE,
             ErrorCode.NOT_COORDINATOR,
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

@@ -37,15 +37,15 @@ async def test_an_expired_member_rejoins_under_a_new_id(
 async def test_a_removed_member_leaves_like_after_leave_group(
     server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
-    told: list[object] = []
-    server.group_events.subscribe(EventRank.COMMANDS, lambda _, event, __, ___: told.append(event))
+    events: list[object] = []
+    server.group_events.subscribe(EventRank.COMMANDS, lambda _, event, __, ___: events.append(event))
     await members_of(stack, server, "alice", "bob")
-    told.clear()
+    events.clear()
     removed = await control.member_commands.remove_member(GROUP, "bob", "too slow", None)
     assert removed.client_id == "bob"
-    (left,) = [event for event in told if isinstance(event, MemberLeft)]
+    (left,) = [event for event in events if isinstance(event, MemberLeft)]
     assert (left.member.client_id, left.reason) == ("bob", "too slow")
-    (started,) = [event for event in told if isinstance(event, RebalanceStarted)]
+    (started,) = [event for event in events if isinstance(event, RebalanceStarted)]
     assert started.trigger.cause is RebalanceCause.MEMBER_LEFT
 
 

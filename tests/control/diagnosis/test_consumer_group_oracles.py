@@ -87,8 +87,8 @@ def test_a_working_group_has_no_findings() -> None:
 def test_contradictory_group_views_are_violations(
     assigned: dict[str, tuple[int, ...]], oracle: OracleName, words: str
 ) -> None:
-    told = found(lambda view: having(view, **assigned))
-    assert words in told[oracle]
+    findings = found(lambda view: having(view, **assigned))
+    assert words in findings[oracle]
 
 
 def kept(
@@ -136,8 +136,8 @@ def test_a_member_that_is_not_fenced_in_time_is_a_violation_unless_it_has_time_l
         consumer = replace(member.consumer, revokes_left_ms=left_ms)
         return replace(member, rebalance_timeout_ms=10_000, consumer=consumer)
 
-    told = kept(120_000, unfenced, rebalance_ms=120_000)
-    assert [(finding.severity, finding.members[0].member_id) for finding in told] == [(severity, "a")]
+    findings = kept(120_000, unfenced, rebalance_ms=120_000)
+    assert [(finding.severity, finding.members[0].member_id) for finding in findings] == [(severity, "a")]
 
 
 def flapping(*does: tuple[str, str, str]) -> list[str]:

@@ -38,12 +38,12 @@ def violations(metrics: BrokerMetrics) -> ViolationLog:
 
 
 def test_a_repeated_finding_keeps_its_number(violations: ViolationLog, metrics: BrokerMetrics) -> None:
-    told: list[Violation] = []
-    violations.listeners.append(told.append)
+    notified: list[Violation] = []
+    violations.listeners.append(notified.append)
     for about in ("one", "one", "other"):
         violations.add_finding(finding(about))
     assert [(one.seq, one.times) for one in violations.list_after()] == [(1, 2), (2, 1)]
-    assert [(one.seq, one.times) for one in told] == [(1, 1), (1, 2), (2, 1)]
+    assert [(one.seq, one.times) for one in notified] == [(1, 1), (1, 2), (2, 1)]
     assert metrics.violations == {"double_owner": 3}
 
 

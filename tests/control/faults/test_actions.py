@@ -123,8 +123,8 @@ async def test_another_coordinator_is_named(lab: Lab, version: int) -> None:
     key = ApiKey.FIND_COORDINATOR
     async with Client(lab.server) as client:
         subject = await subject_of(lab, client)
-        told = {"node_id": 9, "host": "elsewhere", "port": 1234}
-        lab.fault({"api": "FindCoordinator", "group": GROUP}, do={"at": "answer", "coordinator": told})
+        outcome = {"node_id": 9, "host": "elsewhere", "port": 1234}
+        lab.fault({"api": "FindCoordinator", "group": GROUP}, do={"at": "answer", "coordinator": outcome})
         answer = await client.call(REQUESTS[key](subject, version), version)
         found = answer.coordinators[0] if version >= 4 else answer
         assert (found.node_id, found.host, found.port, found.error_code) == (9, "elsewhere", 1234, 0)
@@ -171,8 +171,8 @@ async def test_ready_made_faults(lab: Lab, name: str) -> None:
             error = "NOT_COORDINATOR" if name == "not-coordinator" else "COORDINATOR_LOAD_IN_PROGRESS"
             assert errors_of(key, answer) == [ErrorCode[error]]
         heartbeat = heartbeat_request(GROUP, subject.member_id, subject.generation_id)
-        told = (await client.call(heartbeat, 3)).error_code
-        assert told == (ErrorCode.NOT_COORDINATOR if name == "not-coordinator" else ErrorCode.NONE)
+        outcome = (await client.call(heartbeat, 3)).error_code
+        assert outcome == (ErrorCode.NOT_COORDINATOR if name == "not-coordinator" else ErrorCode.NONE)
         other = heartbeat_request("other", subject.member_id, 1)
         assert (await client.call(other, 3)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 

@@ -33,8 +33,8 @@ async def test_a_member_that_joins_is_disconnected(lab: Lab) -> None:
         await alice.call(heartbeat_request(GROUP, member_id, generation_id), 3)
         bob.send(join_request(GROUP), 3)
         assert await bob.closed()
-        told = await alice.call(heartbeat_request(GROUP, member_id, generation_id), 3)
-        assert told.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+        response = await alice.call(heartbeat_request(GROUP, member_id, generation_id), 3)
+        assert response.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
 async def test_a_hold_is_released_when_something_happens(lab: Lab) -> None:

@@ -156,11 +156,11 @@ async def test_an_answer_with_an_error(lab: Lab) -> None:
 async def test_skip_and_times(lab: Lab) -> None:
     name = lab.fault({"api": "OffsetCommit"}, skip=2, times=3, do=DO)
     async with Client(lab.server) as client:
-        told = [
+        outcomes = [
             errors_of(ApiKey.OFFSET_COMMIT, await client.call(simple_commit(n), 2))[0] == HIT
             for n in range(8)
         ]
-    assert told == [False, False, True, True, True, False, False, False]
+    assert outcomes == [False, False, True, True, True, False, False, False]
     assert (lab.status(name).matched, lab.status(name).hit, lab.status(name).state) == (8, 3, "spent")
 
 
@@ -168,8 +168,10 @@ async def test_the_first_acting_fault_wins_and_others_count_matches(lab: Lab) ->
     first = lab.fault({"api": "OffsetCommit"}, times=2, do=DO)
     second = lab.fault({"group": "g"}, times=None, skip=1, do=DO | {"error": "REQUEST_TIMED_OUT"})
     async with Client(lab.server) as client:
-        told = [errors_of(ApiKey.OFFSET_COMMIT, await client.call(simple_commit(n), 2))[0] for n in range(4)]
-    assert told == [HIT, HIT, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT]
+        outcomes = [
+            errors_of(ApiKey.OFFSET_COMMIT, await client.call(simple_commit(n), 2))[0] for n in range(4)
+        ]
+    assert outcomes == [HIT, HIT, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT]
     assert (lab.status(first).matched, lab.status(first).hit) == (4, 2)
     assert (lab.status(second).matched, lab.status(second).hit) == (4, 2)
 

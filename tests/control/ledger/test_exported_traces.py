@@ -54,9 +54,12 @@ def test_each_generation_is_a_trace_with_its_waits(tmp_path: Path) -> None:
     assert len({root.trace_id for root in roots}) == len(roots) == len(entries)
     for root, entry in zip(roots, entries, strict=True):
         assert root.name == f"rebalance billing {entry['generation_id']}"
-        told = attributes(root)
-        assert told["messaging.consumer.group.name"] == "billing"
-        assert (told["groupd.cause"], told["groupd.result"]) == (entry["cause"], entry["result"])
+        root_attributes = attributes(root)
+        assert root_attributes["messaging.consumer.group.name"] == "billing"
+        assert (root_attributes["groupd.cause"], root_attributes["groupd.result"]) == (
+            entry["cause"],
+            entry["result"],
+        )
         assert root.start_time_unix_nano == entry["started_ms"] * 1_000_000
         assert root.end_time_unix_nano - root.start_time_unix_nano == entry["total_ms"] * 1_000_000
     first = [span for span in spans if span.parent_span_id == roots[0].span_id]

@@ -124,8 +124,8 @@ async def test_the_epochs_of_a_consumer_group(server: Server, control: ControlPl
         async with Client(server, "alice") as alice:
             answer = await alice.call(joining("billing"), 1)
             assert answer.error_code == ErrorCode.NONE
-        told = [await asyncio.wait_for(anext(following), TIMEOUT_S) for _ in kinds]
-    assert [event.kind for event in told] == kinds
+        entries = [await asyncio.wait_for(anext(following), TIMEOUT_S) for _ in kinds]
+    assert [event.kind for event in entries] == kinds
     (entry,) = (await asked(control, "billing")).entries
     assert entry.actor is not None
     assert (entry.cause, entry.actor.client_id, entry.result) == (

@@ -39,15 +39,15 @@ def test_a_scenario_is_the_same_story() -> None:
 
 def test_simulated_runs_are_exported_as_scenarios() -> None:
     """Whatever happened there, each command is one that the runner takes."""
-    told = 0
+    reported = 0
     for seed in range(4):
         for recorded in run(seed, of_consumers=False).recorded():
             story = Story()
             for line in format_scenario(recorded).splitlines():
                 if line.startswith("> "):
                     story.command(line[2:])
-                    told += 1
-    assert told > 200
+                    reported += 1
+    assert reported > 200
 
 
 def test_inexpressible_inputs_become_comments() -> None:

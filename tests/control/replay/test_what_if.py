@@ -94,10 +94,10 @@ def test_words_say_which_input(recorded: RecordingFile, words: str) -> None:
 def test_the_ledger_says_why_it_is_otherwise(recorded: RecordingFile) -> None:
     def causes(*drops: str) -> list[str]:
         what_if = WhatIf(recorded, {}, InputFilter(drops))
-        told = ReplayLedger(what_if.player)
+        ledger = ReplayLedger(what_if.player)
         for step in what_if.play_steps():
-            told.on_step(step)
-        return [entry.cause for entry in told.list_entries()]
+            ledger.on_step(step)
+        return [entry.cause for entry in ledger.list_entries()]
 
     assert causes() == ["member joined", "session expired"]
     assert causes("fire B") == ["member joined", "leader rejoined"]

@@ -129,11 +129,11 @@ async def test_a_leading_client_assigns_to_a_stand_in(api: Api) -> None:
 
 
 async def test_a_leading_stand_in_assigns_the_given_partitions(api: Api) -> None:
-    told = {"a": {"payments": [5]}, "b": {"payments": [0, 1, 2, 3, 4]}}
-    await stand_in(api, "a", assignment=told)
+    assignments = {"a": {"payments": [5]}, "b": {"payments": [0, 1, 2, 3, 4]}}
+    await stand_in(api, "a", assignment=assignments)
     await api.call("POST", f"{BASE}/wait", {"state": "Stable", "members": 1, "within": "60s"})
     assert await owned(api) == {"a": [5]}
-    await stand_in(api, "b", assignment=told)
+    await stand_in(api, "b", assignment=assignments)
     await wait(api, members=2)
     assert await owned(api) == {"a": [5], "b": [0, 1, 2, 3, 4]}
 

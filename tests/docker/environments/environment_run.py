@@ -186,14 +186,14 @@ class EnvironmentRun:
     def _inner_ports(self, broker: BrokerService) -> tuple[int, ...]:
         texts = [broker.setting(name) for name in ("LISTENERS", "ADVERTISED_LISTENERS")]
         published = [int(port.rpartition(":")[2]) for port in broker.ports]
-        told = [int(port) for text in texts for port in _PORT.findall(text)]
+        text_ports = [int(port) for text in texts for port in _PORT.findall(text)]
         bootstrap = [
             int(address.rpartition(":")[2])
             for client in self._environment.clients
             for address in client.bootstrap
             if address.rpartition(":")[0] in broker.names
         ]
-        ports = (_DEFAULT_PORT, *published, *told, *bootstrap)
+        ports = (_DEFAULT_PORT, *published, *text_ports, *bootstrap)
         return tuple(dict.fromkeys(port + n for port in ports for n in range(broker.brokers)))
 
     def _connect(self, network: NetworkNamespace) -> None:

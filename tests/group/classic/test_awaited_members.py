@@ -42,9 +42,9 @@ def test_one_that_is_heard_is_awaited_until_the_rebalance_timeout_at_most() -> N
 
 def test_with_nobody_else_there_only_its_session_ends_the_wait_for_a_static_member() -> None:
     coordinator = Coordinator()
-    asks = [coordinator.join(instance=name, rebalance=2_000) for name in "ab"]
+    joins = [coordinator.join(instance=name, rebalance=2_000) for name in "ab"]
     coordinator.advance(3_000)
-    first, second = (ask.joined.member_id for ask in asks)
+    first, second = (ask.joined.member_id for ask in joins)
     coordinator.sync(first, 1, {})
     coordinator.sync(second, 1)
     coordinator.leave_alone(first)
@@ -83,9 +83,9 @@ def test_without_an_assignment_the_leader_is_awaited_and_who_has_not_asked() -> 
 
 def test_the_leader_comes_first_also_where_it_is_not_the_oldest() -> None:
     coordinator = Coordinator()
-    asks = [coordinator.join(instance=name, rebalance=8_000) for name in "ab"]
+    joins = [coordinator.join(instance=name, rebalance=8_000) for name in "ab"]
     coordinator.advance(6_000)
-    first, second = (ask.joined.member_id for ask in asks)
+    first, second = (ask.joined.member_id for ask in joins)
     sync_all(coordinator, [first, second], 1)
     coordinator.join(second, instance="b", rebalance=8_000, protocols=CHANGED)
     coordinator.advance(8_000)

@@ -172,11 +172,11 @@ def test_after_the_limit_was_lowered_the_last_to_rejoin_are_sent_away() -> None:
     leader, second, third = stable_group(coordinator, 3)
     coordinator.restart(group_config(group_max_size=2))
     assert coordinator.state() == "PreparingRebalance"
-    asks = [coordinator.join(third), coordinator.join(leader)]
+    joins = [coordinator.join(third), coordinator.join(leader)]
     assert coordinator.join(second).error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert coordinator.heartbeat(second, 1) is ErrorCode.UNKNOWN_MEMBER_ID
     coordinator.advance(60_000)
-    assert [ask.joined.generation_id for ask in asks] == [2, 2]
+    assert [ask.joined.generation_id for ask in joins] == [2, 2]
 
 
 def test_a_member_of_a_full_group_may_come_back_while_it_rebalances() -> None:

@@ -47,13 +47,13 @@ def test_a_member_that_comes_during_the_initial_delay_prolongs_it_once() -> None
 
 def test_the_initial_delay_ends_with_the_rebalance_timeout_however_many_come() -> None:
     coordinator = Coordinator()
-    asks = [coordinator.join(version=3, rebalance=8_000)]
+    joins = [coordinator.join(version=3, rebalance=8_000)]
     for _ in range(10):
         coordinator.advance(790)
-        asks.append(coordinator.join(version=3, rebalance=8_000))
-    assert all(ask.is_parked for ask in asks)
+        joins.append(coordinator.join(version=3, rebalance=8_000))
+    assert all(ask.is_parked for ask in joins)
     coordinator.advance(100)
-    assert all(ask.joined.generation_id == 1 for ask in asks)
+    assert all(ask.joined.generation_id == 1 for ask in joins)
 
 
 def test_without_an_initial_delay_the_join_phase_still_ends_by_its_timer() -> None:
@@ -120,10 +120,10 @@ def test_dynamic_members_that_do_not_rejoin_are_evicted_at_the_rebalance_timeout
 
 def test_the_rebalance_timeout_is_the_longest_of_the_members() -> None:
     coordinator = Coordinator()
-    asks = [coordinator.join(version=3, rebalance=timeout, session=600_000) for timeout in (20_000, 90_000)]
+    joins = [coordinator.join(version=3, rebalance=timeout, session=600_000) for timeout in (20_000, 90_000)]
     coordinator.advance(6_000)
-    sync_all(coordinator, [ask.joined.member_id for ask in asks], 1)
-    rejoined = coordinator.join(asks[0].joined.member_id, rebalance=20_000, session=600_000)
+    sync_all(coordinator, [ask.joined.member_id for ask in joins], 1)
+    rejoined = coordinator.join(joins[0].joined.member_id, rebalance=20_000, session=600_000)
     coordinator.advance(89_999)
     assert rejoined.is_parked
     coordinator.advance(1)
@@ -132,9 +132,9 @@ def test_the_rebalance_timeout_is_the_longest_of_the_members() -> None:
 
 def test_version_0_has_no_rebalance_timeout_and_uses_the_session_timeout() -> None:
     coordinator = Coordinator()
-    asks = [coordinator.join(version=0, session=30_000, rebalance=-1) for _ in range(2)]
+    joins = [coordinator.join(version=0, session=30_000, rebalance=-1) for _ in range(2)]
     coordinator.advance(6_000)
-    first, second = (ask.joined.member_id for ask in asks)
+    first, second = (ask.joined.member_id for ask in joins)
     sync_all(coordinator, [first, second], 1)
     rejoined = coordinator.join(first, version=0, session=30_000)
     coordinator.advance(25_000)
@@ -148,12 +148,12 @@ def test_version_0_has_no_rebalance_timeout_and_uses_the_session_timeout() -> No
 def test_a_leader_that_does_not_rejoin_is_replaced_by_the_oldest_member_that_did() -> None:
     coordinator = Coordinator()
     leader, second, third = stable_group(coordinator, 3)
-    asks = [coordinator.join(third, protocols=CHANGED), coordinator.join(second)]
+    joins = [coordinator.join(third, protocols=CHANGED), coordinator.join(second)]
     for _ in range(8):
         coordinator.advance(7_500)
         coordinator.heartbeat(leader, 1)
-    assert {ask.joined.leader for ask in asks} == {second}
-    assert len(asks[1].joined.members) == 2
+    assert {ask.joined.leader for ask in joins} == {second}
+    assert len(joins[1].joined.members) == 2
     assert coordinator.find_events(LeaderReplaced) == [LeaderReplaced(GROUP, 1, named(second), leader)]
 
 
@@ -181,9 +181,9 @@ def test_a_stalled_rebalance_ends_when_the_session_of_the_last_silent_member_doe
 
 def test_a_stalled_rebalance_of_members_with_hardly_a_rebalance_timeout_does_not_spin() -> None:
     coordinator = Coordinator()
-    asks = [coordinator.join(version=9, instance=name, rebalance=1) for name in "ab"]
+    joins = [coordinator.join(version=9, instance=name, rebalance=1) for name in "ab"]
     coordinator.advance(3_000)
-    members = [ask.joined.member_id for ask in asks]
+    members = [ask.joined.member_id for ask in joins]
     sync_all(coordinator, members, 1)
     coordinator.leave(MemberIdentity(member_id="", group_instance_id="a"))
     coordinator.advance(9_000)
@@ -251,9 +251,9 @@ def test_a_rebalance_while_completing_takes_back_assignments_and_parked_syncs() 
 def test_the_protocol_that_most_members_prefer_wins_among_those_that_all_support() -> None:
     coordinator = Coordinator()
     lists = (["sticky", "range", "rare"], ["range", "sticky"], ["sticky", "range"])
-    asks = [coordinator.join(version=3, protocols=[(name, b"") for name in names]) for names in lists]
+    joins = [coordinator.join(version=3, protocols=[(name, b"") for name in names]) for names in lists]
     coordinator.advance(6_000)
-    assert {ask.joined.protocol_name for ask in asks} == {"sticky"}
+    assert {ask.joined.protocol_name for ask in joins} == {"sticky"}
 
 
 @pytest.mark.parametrize(
@@ -271,9 +271,9 @@ def test_the_protocol_that_most_members_prefer_wins_among_those_that_all_support
 def test_a_tie_of_votes_goes_to_the_first_in_the_order_of_kafkas_map(ballots: list[str], winner: str) -> None:
     coordinator = Coordinator()
     lists = [[name, *(other for other in ballots if other != name)] for name in ballots]
-    asks = [coordinator.join(version=3, protocols=[(name, b"") for name in names]) for names in lists]
+    joins = [coordinator.join(version=3, protocols=[(name, b"") for name in names]) for names in lists]
     coordinator.advance(12_000)
-    assert {ask.joined.protocol_name for ask in asks} == {winner}
+    assert {ask.joined.protocol_name for ask in joins} == {winner}
 
 
 def test_the_leader_gets_the_metadata_of_the_selected_protocol_only() -> None:
@@ -352,12 +352,12 @@ def test_the_end_of_a_join_phase_is_told() -> None:
 
 def test_one_member_of_a_large_group_gets_the_list_of_all() -> None:
     coordinator = Coordinator()
-    asks = [
+    joins = [
         coordinator.join(version=3, protocols=[("range", subscription(f"topic-{number % 7}"))])
         for number in range(60)
     ]
     coordinator.advance(60_000)
-    assert sorted(len(ask.joined.members) for ask in asks) == [0] * 59 + [60]
+    assert sorted(len(ask.joined.members) for ask in joins) == [0] * 59 + [60]
 
 
 def test_metadata_that_is_no_subscription_is_passed_on_as_it_is() -> None:

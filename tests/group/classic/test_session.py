@@ -150,5 +150,5 @@ def test_the_leaders_expiry_makes_the_oldest_other_member_lead() -> None:
         coordinator.advance(5_000)
         coordinator.heartbeat(second, 1)
         coordinator.heartbeat(third, 1)
-    asks = [coordinator.join(third), coordinator.join(second)]
-    assert {ask.joined.leader for ask in asks} == {second}
+    joins = [coordinator.join(third), coordinator.join(second)]
+    assert {ask.joined.leader for ask in joins} == {second}

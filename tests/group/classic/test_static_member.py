@@ -108,9 +108,9 @@ def test_a_predecessor_that_waits_to_sync_is_answered_and_the_group_rebalances()
 
 def test_a_replacement_that_changes_the_selected_protocol_rebalances() -> None:
     coordinator = Coordinator()
-    asks = [coordinator.join(instance=f"i{number}", protocols=TWO) for number in range(2)]
+    joins = [coordinator.join(instance=f"i{number}", protocols=TWO) for number in range(2)]
     coordinator.advance(6_000)
-    leader, follower = (ask.joined.member_id for ask in asks)
+    leader, follower = (ask.joined.member_id for ask in joins)
     coordinator.sync(leader, 1)
     coordinator.sync(follower, 1)
     ask = coordinator.join(instance="i1", protocols=[("sticky", b"s")])

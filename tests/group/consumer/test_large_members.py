@@ -131,12 +131,12 @@ def test_a_topic_that_is_repeated_for_each_partition_is_converted_once() -> None
 
 def test_errors_about_long_names_can_be_read() -> None:
     group, long = Members(), "é" * (MAX_STRING_BYTES // 2)
-    asks = [
+    pending = [
         group.beat(long, 1, group=long),
         group.beat("A", 0, names=["foo"], owned={}, rebalance=60_000, assignor=long),
         group.beat("A", 0, regex="(" * MAX_STRING_BYTES, owned={}, rebalance=60_000),
     ]
-    for ask in asks:
+    for ask in pending:
         response = ask.answer(ConsumerGroupHeartbeatResponse)
         assert decode(ConsumerGroupHeartbeatResponse, 1, encode(response, 1)).error_message
     missing = group.described(long)

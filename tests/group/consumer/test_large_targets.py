@@ -56,9 +56,9 @@ def test_what_cannot_be_computed_is_told_and_nothing_was_written(group: Members)
 
 
 def test_who_waits_is_told_when_the_partition_goes(group: Members) -> None:
-    asks = [joins(group, "A"), joins(group, "B")]
+    pending = [joins(group, "A"), joins(group, "B")]
     group.unload()
-    assert [ask.error for ask in asks] == [ErrorCode.NOT_COORDINATOR] * 2
+    assert [ask.error for ask in pending] == [ErrorCode.NOT_COORDINATOR] * 2
 
 
 def test_a_result_that_comes_after_a_restart_is_nobodys(group: Members) -> None:

@@ -20,15 +20,15 @@ def played(recorded: Recorded) -> Iterator[tuple[Answer, Answer]]:
     """Our answers beside Kafka's."""
     history, answers = recorded
     group = PlayedGroup()
-    ours = (answer for step in history if (answer := group.take(step)) is not None)
-    return zip(ours, answers, strict=True)
+    computed = (answer for step in history if (answer := group.take(step)) is not None)
+    return zip(computed, answers, strict=True)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_target_is_that_of_kafka(recording: list[Recorded], part: int) -> None:
     for recorded in islice(recording, part, None, PARTS):
-        for number, (ours, theirs) in enumerate(played(recorded)):
-            assert ours == theirs, f"assignment {number} of {recorded[0]}"
+        for number, (computed, expected) in enumerate(played(recorded)):
+            assert computed == expected, f"assignment {number} of {recorded[0]}"
 
 
 def test_there_are_cases_of_every_kind(recording: list[Recorded]) -> None:

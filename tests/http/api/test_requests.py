@@ -314,8 +314,8 @@ async def test_what_fails_tells_the_log_and_nobody_else(
         assert b"secret" not in answer.body
         assert b"Zero" not in answer.body
         assert (await api.call("GET", "/v1/groups")).status == 200
-    told = [record for record in caplog.records if record.levelno >= logging.ERROR]
-    assert [record.exc_info is not None for record in told] == [True]
+    records = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert [record.exc_info is not None for record in records] == [True]
     assert "a secret of ours" in caplog.text
 
 

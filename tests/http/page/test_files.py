@@ -19,9 +19,9 @@ def test_it_is_small() -> None:
 
 
 def test_what_others_made_is_as_they_published_it() -> None:
-    told = json.loads((VENDOR / "vendor.json").read_text())
-    assert set(told) == {path.name for path in VENDOR.iterdir() if path.suffix in (".js", ".css")}
-    for name, entry in told.items():
+    vendored = json.loads((VENDOR / "vendor.json").read_text())
+    assert set(vendored) == {path.name for path in VENDOR.iterdir() if path.suffix in (".js", ".css")}
+    for name, entry in vendored.items():
         digest = base64.b64encode(hashlib.sha512((VENDOR / name).read_bytes()).digest()).decode()
         assert entry["sha512"] == f"sha512-{digest}", name
         assert (VENDOR / f"{Path(name).stem}.LICENSE").is_file()

@@ -54,7 +54,7 @@ class Cell:
 
     def line(self, client: str, broker: SecuredBroker, stores: dict[str, Stores]) -> str:
         """Return the line that the program of a client reads. `stores` are by format."""
-        told = {
+        fields = {
             "name": self.name,
             "bootstrap": broker.addresses[self.listener],
             "visit": self.visit,
@@ -68,9 +68,9 @@ class Cell:
         }
         if self.form:
             store = stores[self.form]
-            told |= {"form": self.form, "trust_store": store.trust_store, "store_password": PASSWORD}
-            told["key_store"] = store.key_store if self.certificate else ""
-        return "\t".join(f"{name}={value}" for name, value in told.items() if value)
+            fields |= {"form": self.form, "trust_store": store.trust_store, "store_password": PASSWORD}
+            fields["key_store"] = store.key_store if self.certificate else ""
+        return "\t".join(f"{name}={value}" for name, value in fields.items() if value)
 
 
 def topic_of(client: str, *, stays: bool = False) -> str:

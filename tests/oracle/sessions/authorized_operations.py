@@ -62,11 +62,15 @@ def operations_of_who_may(play: Play, rights: str) -> None:
             topics=[TopicRequest(name=name) for name in (orders.name, play.name("nothing"))]
         )
         play.ask(partitions, 0, by)
-        for asks in (True, False):
-            note = "" if asks else "not asked"
-            play.ask(DescribeClusterRequest(include_cluster_authorized_operations=asks), 1, by, note)
+        for includes in (True, False):
+            note = "" if includes else "not asked"
+            play.ask(DescribeClusterRequest(include_cluster_authorized_operations=includes), 1, by, note)
             groups = [play.group, play.name("gone")]
-            play.ask(DescribeGroupsRequest(groups=groups, include_authorized_operations=asks), 6, by, note)
+            play.ask(
+                DescribeGroupsRequest(groups=groups, include_authorized_operations=includes), 6, by, note
+            )
             consumers = [play.name("gc"), play.name("gone")]
-            described = ConsumerGroupDescribeRequest(group_ids=consumers, include_authorized_operations=asks)
+            described = ConsumerGroupDescribeRequest(
+                group_ids=consumers, include_authorized_operations=includes
+            )
             play.ask(described, 1, by, note)

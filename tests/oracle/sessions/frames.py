@@ -177,8 +177,10 @@ def what_is_served(play: Play, version: int) -> None:
     """Of the APIs that all brokers serve alike; the others are in docs/differences.md."""
     answer = api_versions(play, version, "")
     kept = (HEARTBEAT, DESCRIBE_GROUPS, API_VERSIONS, 10, 11, 13, 14, 16, 42, 47)
-    told = {api.api_key: [api.min_version, api.max_version] for api in answer.api_keys if api.api_key in kept}
-    play.tell("versions", {str(key): list(told[key]) for key in kept})
+    versions = {
+        api.api_key: [api.min_version, api.max_version] for api in answer.api_keys if api.api_key in kept
+    }
+    play.tell("versions", {str(key): list(versions[key]) for key in kept})
 
 
 @session()

@@ -137,16 +137,16 @@ def topic_ids_that_are_not_there_are_told_first(play: Play) -> None:
 def a_refused_producer_that_wants_no_answer(play: Play, version: int) -> None:
     """Its connection ends."""
     enter(play, CLIENT)
-    mine, theirs = play.topic("mine", 1), play.topic("theirs", 1)
+    mine, denied = play.topic("mine", 1), play.topic("theirs", 1)
     grant(play, CLIENT, "WRITE TOPIC mine", "READ TOPIC theirs")
-    for note, topics in (("allowed", (mine,)), ("refused", (theirs,)), ("both", (mine, theirs))):
+    for note, topics in (("allowed", (mine,)), ("refused", (denied,)), ("both", (mine, denied))):
         wire = play.wire(CLIENT)
         wire.send(produce_request(*((topic, 0, batch()) for topic in topics), acks=0), version)
         wire.forget()
         answer = play.ask(MetadataRequest(topics=[]), 12, CLIENT, note)
         assert (answer is None) == (note != "allowed")
     _list = ListOffsetsPartition(partition_index=0, timestamp=-1)
-    for topic in (mine, theirs):
+    for topic in (mine, denied):
         asked = ListOffsetsRequest(
             replica_id=-1, topics=[ListOffsetsTopic(name=topic.name, partitions=[_list])]
         )

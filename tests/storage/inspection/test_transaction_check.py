@@ -18,14 +18,14 @@ from tests.storage.transactional_log import DIRECTORY, TransactionalLog
 def stopped() -> tuple[FaultyFiles, TransactionalLog]:
     """A log with aborted transactions in several segments."""
     files = FaultyFiles()
-    ours = TransactionalLog(files)
+    transactions = TransactionalLog(files)
     for number in range(12):
-        ours.data(number % 2)
-        ours.data(number % 2, key="more")
-        ours.end(number % 2, is_committed=number % 3 == 0)
-    ours.log.close()
+        transactions.data(number % 2)
+        transactions.data(number % 2, key="more")
+        transactions.end(number % 2, is_committed=number % 3 == 0)
+    transactions.log.close()
     assert len(find_transaction_indexes(files.listdir(DIRECTORY))) > 2
-    return files, ours
+    return files, transactions
 
 
 def the_log(files: FaultyFiles) -> LogListing:
@@ -48,7 +48,7 @@ def test_a_sound_log_has_no_findings() -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "short", "foreign", "no index"])
 def test_an_index_that_disagrees_with_its_segment_is_found_and_repaired(damage: str) -> None:
-    files, ours = stopped()
+    files, transactions = stopped()
     path = first_index(files)
     data = files.read(path)
     if damage == "missing":
@@ -68,14 +68,14 @@ def test_an_index_that_disagrees_with_its_segment_is_found_and_repaired(damage: 
     )
     if not is_found_out:
         repair_in_place(files, the_log(files), lambda log: LogRepair(files, log))
-    ours.take_up(files, ours.log.log_end_offset, was_clean=True)
-    ours.check()
+    transactions.take_up(files, transactions.log.log_end_offset, was_clean=True)
+    transactions.check()
     assert files.read(path) == data
 
 
 def test_a_torn_snapshot_is_found_and_the_next_start_does_without() -> None:
-    files, ours = stopped()
-    path = f"{DIRECTORY}/{ours.log.log_end_offset:020d}.snapshot"
+    files, transactions = stopped()
+    path = f"{DIRECTORY}/{transactions.log.log_end_offset:020d}.snapshot"
     files.write(path, files.read(path)[:-1])
     (finding,) = findings(files)
     assert (finding.kind, finding.effect, finding.path) == (
@@ -83,16 +83,18 @@ def test_a_torn_snapshot_is_found_and_the_next_start_does_without() -> None:
         FindingEffect.REBUILT,
         path,
     )
-    ours.take_up(files, ours.log.log_end_offset, was_clean=True)
-    ours.check()
+    transactions.take_up(files, transactions.log.log_end_offset, was_clean=True)
+    transactions.check()
 
 
 @pytest.mark.parametrize("is_in_place", [False, True])
 def test_what_a_repair_leaves_out_is_in_no_index(is_in_place: bool) -> None:
-    files, ours = stopped()
+    files, transactions = stopped()
     # The first aborted transaction loses its marker: its records now belong to the next transaction.
-    lost = ours.model.aborted()[0]
-    batch = next(each for each in ours.log.iterate_batches() if each.header.base_offset == lost.last_offset)
+    lost = transactions.model.aborted()[0]
+    batch = next(
+        each for each in transactions.log.iterate_batches() if each.header.base_offset == lost.last_offset
+    )
     files.names[batch.path].data[batch.position + 30] ^= 1
     directory = DIRECTORY
     if is_in_place:
@@ -105,8 +107,10 @@ def test_what_a_repair_leaves_out_is_in_no_index(is_in_place: bool) -> None:
             files.unlink(f"{DIRECTORY}/{name}")
         for name in files.listdir(directory):
             files.replace(f"{directory}/{name}", f"{DIRECTORY}/{name}")
-    ours.model.events = [event for event in ours.model.events if event.offset != lost.last_offset]
-    ours.take_up(files, ours.log.log_end_offset, was_clean=True)
-    ours.check()
-    ours.log.close()
+    transactions.model.events = [
+        event for event in transactions.model.events if event.offset != lost.last_offset
+    ]
+    transactions.take_up(files, transactions.log.log_end_offset, was_clean=True)
+    transactions.check()
+    transactions.log.close()
     assert findings(files) == []

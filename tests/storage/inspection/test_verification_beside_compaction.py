@@ -30,17 +30,17 @@ class Watched:
 
 def aborted_and_superseded() -> TransactionalLog:
     """Return a log of many segments with transactions that are aborted in a later segment."""
-    ours = TransactionalLog(FaultyFiles())
+    transactions = TransactionalLog(FaultyFiles())
     for number in range(10):
-        ours.data(number % 2, key=f"key-{number % 3}")
-        ours.plain(f"plain-{number % 2}")
-        ours.plain(f"plain-{number % 3}")
-        ours.end(number % 2, is_committed=number % 4 == 3)
+        transactions.data(number % 2, key=f"key-{number % 3}")
+        transactions.plain(f"plain-{number % 2}")
+        transactions.plain(f"plain-{number % 3}")
+        transactions.end(number % 2, is_committed=number % 4 == 3)
     for key in range(3):
-        ours.plain(f"key-{key}")
+        transactions.plain(f"key-{key}")
     for _ in range(8):
-        ours.plain("fill")
-    return ours
+        transactions.plain("fill")
+    return transactions
 
 
 def compacting(log: PartitionLog, passes: int) -> Iterator[None]:
@@ -63,12 +63,12 @@ def test_nothing_is_wrong_whenever_the_daemon_compacts(passes_before: int, steps
     `passes_before` earlier compactions, then `steps` in `looks` file accesses.
     """
     for first in range(1 + passes_before, 50, 2):
-        ours = aborted_and_superseded()
-        files = ours.log.files
+        transactions = aborted_and_superseded()
+        files = transactions.log.files
         assert isinstance(files, FaultyFiles)
-        ours.log.sync()
-        deque(compacting(ours.log, passes_before), maxlen=0)
-        daemon = compacting(ours.log, 3)
+        transactions.log.sync()
+        deque(compacting(transactions.log, passes_before), maxlen=0)
+        daemon = compacting(transactions.log, 3)
         looked = count(-first)
 
         def compact_a_little(looked: Iterator[int] = looked, daemon: Iterator[None] = daemon) -> None:

@@ -72,52 +72,52 @@ def test_a_log_knows_what_one_that_remembers_everything_does(steps: list[tuple[s
     files = FaultyFiles()
     files.mkdir("/data")
     files.fsync_directory("/")
-    ours = TransactionalLog(files)
+    transactions = TransactionalLog(files)
     recovery_point = 0
     for step, first, second in steps:
         if step == "data":
-            ours.data(first, second)
+            transactions.data(first, second)
         elif step == "end":
-            ours.end(
+            transactions.end(
                 first,
                 is_committed=bool(second & 1),
                 level=LEVEL_TWO if second & 2 else LEVEL_ONE,
-                coordinator_epoch=len(ours.model.events),
+                coordinator_epoch=len(transactions.model.events),
             )
         elif step == "sync":
-            recovery_point = ours.sync()
+            recovery_point = transactions.sync()
         elif step == "clean stop":
-            ours.log.close()
-            recovery_point = ours.log.log_end_offset
-            ours.take_up(damaged(files, second), recovery_point, was_clean=True)
+            transactions.log.close()
+            recovery_point = transactions.log.log_end_offset
+            transactions.take_up(damaged(files, second), recovery_point, was_clean=True)
         elif step == "kill":
-            ours.take_up(damaged(files, second), recovery_point)
+            transactions.take_up(damaged(files, second), recovery_point)
         elif step == "crash":
             files = files.crash(Random(second))
             if not files.is_directory(DIRECTORY):
                 return
-            ours.take_up(files, recovery_point)
+            transactions.take_up(files, recovery_point)
         else:
-            ours.data(1)
+            transactions.data(1)
             files.fail("fdatasync")
             with pytest.raises(StorageError):
-                ours.log.sync()
-            ours.log = ours.log.reopen()
-            ours.producers = ProducerStateManager.load(ours.log, HOUR_MS)
-            ours.model.cut(ours.log.log_end_offset)
-        ours.check()
+                transactions.log.sync()
+            transactions.log = transactions.log.reopen()
+            transactions.producers = ProducerStateManager.load(transactions.log, HOUR_MS)
+            transactions.model.cut(transactions.log.log_end_offset)
+        transactions.check()
 
 
 @given(STEPS)
 def test_what_somebody_else_walks_says_the_same(steps: list[tuple[str, int, int]]) -> None:
     files = FaultyFiles()
-    ours = TransactionalLog(files)
+    transactions = TransactionalLog(files)
     for step, first, second in steps:
         if step == "data":
-            ours.data(first, second)
+            transactions.data(first, second)
         elif step == "end":
-            ours.end(first, is_committed=bool(second & 1))
-    log = PartitionLog.open(files, DIRECTORY, ours.config)
+            transactions.end(first, is_committed=bool(second & 1))
+    log = PartitionLog.open(files, DIRECTORY, transactions.config)
     fed = ProducerStateManager(log, HOUR_MS)
     walk_from = fed.begin_load()
     half = (walk_from + log.log_end_offset) // 2
@@ -125,8 +125,8 @@ def test_what_somebody_else_walks_says_the_same(steps: list[tuple[str, int, int]
     for batch in log.iterate_batches():
         fed.feed_batch(batch)
     fed.finish_load()
-    ours.log, ours.producers = log, fed
-    ours.check()
+    transactions.log, transactions.producers = log, fed
+    transactions.check()
 
 
 def filled(files: FaultyFiles, transactions: int = 12) -> TransactionalLog:
@@ -141,34 +141,34 @@ def filled(files: FaultyFiles, transactions: int = 12) -> TransactionalLog:
 
 def test_a_snapshot_lies_where_each_segment_begins_and_where_the_log_was_stopped() -> None:
     files = FaultyFiles()
-    ours = filled(files)
-    bases = [segment.base_offset for segment in ours.log.segments]
+    transactions = filled(files)
+    bases = [segment.base_offset for segment in transactions.log.segments]
     assert len(bases) > 4
     assert find_snapshot_offsets(names(files)) == bases[1:]
-    ours.log.close()
-    end = ours.log.log_end_offset
+    transactions.log.close()
+    end = transactions.log.log_end_offset
     assert find_snapshot_offsets(names(files)) == [*bases[1:], end]
-    ours.take_up(files, end, was_clean=True)
-    ours.data(1)
-    ours.log.close()
-    ours.take_up(files, end + 1, was_clean=True)
+    transactions.take_up(files, end, was_clean=True)
+    transactions.data(1)
+    transactions.log.close()
+    transactions.take_up(files, end + 1, was_clean=True)
     assert find_snapshot_offsets(names(files)) == [*bases[1:], end + 1]
-    ours.check()
+    transactions.check()
 
 
 def test_after_a_clean_stop_no_batch_of_a_long_segment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producer_state_manager, "RECENT_BYTES", 0)
     files = FaultyFiles()
-    ours = filled(files)
-    ours.log.close()
+    transactions = filled(files)
+    transactions.log.close()
     log = PartitionLog.open(
-        files, DIRECTORY, ours.config, recovery_point=ours.log.log_end_offset, was_clean=True
+        files, DIRECTORY, transactions.config, recovery_point=transactions.log.log_end_offset, was_clean=True
     )
     files.calls.clear()
-    ours.producers = ProducerStateManager.load(log, HOUR_MS)
+    transactions.producers = ProducerStateManager.load(log, HOUR_MS)
     assert files.calls["pread"] == 0
-    ours.log = log
-    ours.check()
+    transactions.log = log
+    transactions.check()
     files.calls.clear()
     log.close()
     assert files.calls["write"] == 0
@@ -176,60 +176,60 @@ def test_after_a_clean_stop_no_batch_of_a_long_segment_is_read(monkeypatch: pyte
 
 def test_a_snapshot_of_what_the_log_has_lost_is_not_believed() -> None:
     files = FaultyFiles()
-    ours = filled(files)
-    ours.log.close()
+    transactions = filled(files)
+    transactions.log.close()
     (*_, ahead) = find_snapshot_offsets(names(files))
-    active = ours.log.segments[-1]
+    active = transactions.log.segments[-1]
     files.names[active.path].data[20:] = b""
-    ours.take_up(files, 0)
-    assert ours.log.log_end_offset < ahead
-    ours.check()
+    transactions.take_up(files, 0)
+    assert transactions.log.log_end_offset < ahead
+    transactions.check()
     assert snapshot(ahead) not in files.crash().names
-    ours.sync()
-    while ours.log.log_end_offset < ahead:
-        ours.plain()
-    ours.take_up(files, 0)
-    ours.check()
+    transactions.sync()
+    while transactions.log.log_end_offset < ahead:
+        transactions.plain()
+    transactions.take_up(files, 0)
+    transactions.check()
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0\1" * 17, b"\xff" * 34])
 def test_an_index_that_makes_no_sense_is_found_again_in_the_batches(damage: bytes) -> None:
     files = FaultyFiles()
-    ours = filled(files)
-    ours.log.close()
+    transactions = filled(files)
+    transactions.log.close()
     path = index(find_transaction_indexes(names(files))[1])
     sound = files.read(path)
     files.write(path, damage or sound + sound)
-    ours.take_up(files, ours.log.log_end_offset, was_clean=True)
-    ours.check()
+    transactions.take_up(files, transactions.log.log_end_offset, was_clean=True)
+    transactions.check()
     assert files.read(path) == sound
 
 
 def test_the_indexes_of_what_is_recovered_are_made_anew() -> None:
     files = FaultyFiles()
-    ours = filled(files)
+    transactions = filled(files)
     said = {base: files.read(index(base)) for base in find_transaction_indexes(names(files))}
     assert len(said) > 2
     for base in said:
         files.write(index(base), said[base][:20])
-    ours.take_up(files, 0)
-    ours.check()
+    transactions.take_up(files, 0)
+    transactions.check()
     assert {base: files.read(index(base)) for base in said} == said
 
 
 def test_the_index_of_a_segment_goes_with_it_and_so_do_snapshots_before_the_start() -> None:
     files = FaultyFiles()
-    ours = filled(files)
-    start = ours.log.segments[3].base_offset
-    ours.log.delete_records_before(start + 1)
-    kept = [each for each in ours.model.aborted() if each.last_offset > start]
+    transactions = filled(files)
+    start = transactions.log.segments[3].base_offset
+    transactions.log.delete_records_before(start + 1)
+    kept = [each for each in transactions.model.aborted() if each.last_offset > start]
     assert min(find_transaction_indexes(names(files))) >= start
-    assert ours.producers.find_aborted_within(start + 1, 2**40) == kept
-    assert ours.producers.find_last_stable_offset(ours.log.log_end_offset) == start + 1
-    ours.log.close()
-    end = ours.log.log_end_offset
+    assert transactions.producers.find_aborted_within(start + 1, 2**40) == kept
+    assert transactions.producers.find_last_stable_offset(transactions.log.log_end_offset) == start + 1
+    transactions.log.close()
+    end = transactions.log.log_end_offset
     log = PartitionLog.open(
-        files, DIRECTORY, ours.config, recovery_point=end, log_start_offset=start + 1, was_clean=True
+        files, DIRECTORY, transactions.config, recovery_point=end, log_start_offset=start + 1, was_clean=True
     )
     again = ProducerStateManager.load(log, HOUR_MS)
     assert again.find_aborted_within(start + 1, 2**40) == [each for each in kept if each.last_offset > start]
@@ -239,15 +239,15 @@ def test_the_index_of_a_segment_goes_with_it_and_so_do_snapshots_before_the_star
 
 def test_what_an_older_compaction_left_behind_is_named_by_the_segment_that_has_it() -> None:
     files = FaultyFiles()
-    ours = filled(files)
-    ours.log.close()
-    bases = [segment.base_offset for segment in ours.log.segments]
+    transactions = filled(files)
+    transactions.log.close()
+    bases = [segment.base_offset for segment in transactions.log.segments]
     stray = bases[1] + 1
     files.replace(index(bases[1]), index(stray))
-    ours.take_up(files, ours.log.log_end_offset, was_clean=True)
-    ours.check()
+    transactions.take_up(files, transactions.log.log_end_offset, was_clean=True)
+    transactions.check()
     assert stray not in find_transaction_indexes(names(files))
-    assert list(read_aborted_transactions(files, DIRECTORY)) == ours.model.aborted()
+    assert list(read_aborted_transactions(files, DIRECTORY)) == transactions.model.aborted()
 
 
 def each_call(operation: str) -> list[tuple[str, int, bool]]:
@@ -274,51 +274,51 @@ def each_call(operation: str) -> list[tuple[str, int, bool]]:
 @pytest.mark.parametrize("torn_bytes", [0, 15])
 def test_any_call_may_fail(operation: str, nth: int, is_crash: bool, torn_bytes: int) -> None:
     files = FaultyFiles()
-    ours = filled(files, 4)
-    recovery_point = ours.sync()
-    promised = len(ours.model.events)
+    transactions = filled(files, 4)
+    recovery_point = transactions.sync()
+    promised = len(transactions.model.events)
     if is_crash:
         files.crash_at(operation, nth, torn_bytes)
     else:
         files.fail(operation, nth, torn_bytes=torn_bytes)
     try:
         for number in range(6):
-            ours.data(number % 2)
-            ours.end(number % 2, is_committed=False)
-        ours.log.close()
+            transactions.data(number % 2)
+            transactions.end(number % 2, is_committed=False)
+        transactions.log.close()
     except (StorageError, OSError, CrashError):
         pass
     files.faults.clear()
     survivor = files.crash(Random(nth))
-    events = list(ours.model.events)
-    ours.take_up(survivor, recovery_point)
-    assert len(ours.model.events) >= promised
-    assert ours.model.events == events[: len(ours.model.events)]
-    ours.check()
+    events = list(transactions.model.events)
+    transactions.take_up(survivor, recovery_point)
+    assert len(transactions.model.events) >= promised
+    assert transactions.model.events == events[: len(transactions.model.events)]
+    transactions.check()
 
 
 @pytest.mark.parametrize("open_call", ["open", "write", "read", "unlink", "replace", "fsync_directory"])
 @pytest.mark.parametrize("nth", range(1, 8))
 def test_opening_may_fail_and_is_tried_again(open_call: str, nth: int) -> None:
     files = FaultyFiles()
-    ours = filled(files)
+    transactions = filled(files)
     for base in find_transaction_indexes(names(files)):
         files.write(index(base), b"torn")
-    files.unlink(snapshot(ours.log.segments[-1].base_offset))
+    files.unlink(snapshot(transactions.log.segments[-1].base_offset))
     files.fail(open_call, nth)
     try:
-        ours.take_up(files, 0)
+        transactions.take_up(files, 0)
     except (StorageError, OSError):
-        ours.take_up(files, 0)
-    ours.check()
+        transactions.take_up(files, 0)
+    transactions.check()
 
 
 def test_a_hundred_thousand_aborted_transactions_take_little() -> None:
     files = FaultyFiles()
-    ours = TransactionalLog(files, LogConfig())
+    transactions = TransactionalLog(files, LogConfig())
     for producer_id in range(100_000):
         offset = 2 * producer_id
-        ours.producers.aborted.add(
+        transactions.producers.aborted.add(
             next(
                 iter(
                     decode_transaction_index(
@@ -329,18 +329,18 @@ def test_a_hundred_thousand_aborted_transactions_take_little() -> None:
         )
     began = process_time()
     for offset in range(0, 200_000, 100):
-        assert len(ours.producers.find_aborted_within(offset, offset + 10)) == 5
+        assert len(transactions.producers.find_aborted_within(offset, offset + 10)) == 5
     assert process_time() - began < 2
-    assert len(ours.producers.aborted) * 32 < 4_000_000
+    assert len(transactions.producers.aborted) * 32 < 4_000_000
 
 
 def test_a_snapshot_has_kafkas_form() -> None:
     files = FaultyFiles()
-    ours = TransactionalLog(files)
-    ours.data(7, 2)
-    ours.data(8, 1, is_transactional=False)
-    ours.end(5, is_committed=True, coordinator_epoch=3)
-    ours.log.close()
+    transactions = TransactionalLog(files)
+    transactions.data(7, 2)
+    transactions.data(8, 1, is_transactional=False)
+    transactions.end(5, is_committed=True, coordinator_epoch=3)
+    transactions.log.close()
     data = files.read(snapshot(4))
     assert data[:2] == b"\0\1"
     assert [(key, entry.epoch) for key, entry in decode_snapshot(data, "")] == [(7, 0), (8, 0), (5, 0)]
@@ -356,10 +356,10 @@ def test_a_snapshot_has_kafkas_form() -> None:
 
 def test_a_log_without_producers_costs_a_snapshot_of_ten_bytes_a_segment() -> None:
     files = FaultyFiles()
-    ours = TransactionalLog(files)
+    transactions = TransactionalLog(files)
     for _ in range(20):
-        ours.log.append(encode_batch([Record(-1, 0, b"key", b"x" * 50)]))
+        transactions.log.append(encode_batch([Record(-1, 0, b"key", b"x" * 50)]))
     kept = find_snapshot_offsets(names(files))
-    assert kept == [segment.base_offset for segment in ours.log.segments[1:]]
+    assert kept == [segment.base_offset for segment in transactions.log.segments[1:]]
     assert {files.size(snapshot(offset)) for offset in kept} == {10}
     assert not find_transaction_indexes(names(files))
