@@ -37,19 +37,19 @@ EXIT_START_FAILED: Final = 2
 _HTTP_BACKLOG: Final = 128
 _MAX_REASON: Final = 2000
 _GC_THRESHOLDS: Final = (700, 10, 200)
-"""As Python has it, but that a full collection comes after 1.4 million objects more instead of 70,000. It looks at
-everything that is alive: while a request names 100,000 partitions that is a tenth of a second and more in which
-nobody is answered, again and again. Nearly everything is freed without it."""
+"""Python's thresholds, except that a full collection runs after 1.4 million further objects instead of 70,000.
+It visits all live objects: with a request of 100,000 partitions it would stop the event loop for a tenth of a
+second or more, repeatedly. Reference counting frees nearly everything without it."""
 _KAFKA_READY: Final = """\
 [BrokerLifecycleManager id={node}] The broker has been unfenced. Transitioning from RECOVERY to RUNNING. \
 (kafka.server.BrokerLifecycleManager)
 [KafkaServer id={node}] started (kafka.server.KafkaServer)
 [KafkaRaftServer nodeId={node}] Kafka Server started (kafka.server.KafkaRaftServer)
 """
-"""How a start ends in the log of Kafka: with KRaft, with ZooKeeper, with KRaft. Programs that start an image of
+"""The last lines of a start in Kafka's log: with KRaft, with ZooKeeper, with KRaft. Programs that start an image of
 Kafka wait for one of these lines."""
 _MAX_OPEN_FILES: Final = 1_048_576
-"""Partitions and connections each take one; where the system gives more, nobody needs it."""
+"""The maximum soft limit of open files. Each partition and each connection takes one."""
 
 
 def run_daemon(settings: ServerSettings, notices: Iterable[StartNotice]) -> int:
@@ -64,7 +64,7 @@ def _run(main: Coroutine[Any, Any, int]) -> int:
     try:
         import uvloop
     except ImportError:
-        _LOG.warning("uvloop is missing: running on the slower loop of the standard library")
+        _LOG.warning("uvloop is not installed: using the slower event loop of asyncio")
         return asyncio.run(main)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
@@ -92,7 +92,7 @@ async def _serve(settings: ServerSettings) -> int:
         _print_error(error)
         return EXIT_START_FAILED
     except _StoppedBySignal:
-        _LOG.info("Stopped before it was started")
+        _LOG.info("Stopped before the start completed")
         return EXIT_SUCCESS
     control = LazyControlPlane(server)
     try:
@@ -173,7 +173,7 @@ async def _run_unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T])
 
 
 def _log_addresses(broker: ServerView, http: Address | None, scheme: str) -> None:
-    """Tells the log what was started, and where it is found."""
+    """Log the version, the data directory and the addresses."""
     here = broker.create_overview()
     listeners = (
         f"{listener.bound} ({listener.name}, advertised as {listener.advertised_text})"
@@ -190,7 +190,7 @@ def _log_addresses(broker: ServerView, http: Address | None, scheme: str) -> Non
 
 
 def _describe_control(access: ControlAccess) -> None:
-    """Log who may use the control API where ACLs guard groups and topics."""
+    """Log the access to the control API if an authorizer is configured."""
     if not access.guards_reading:
         _LOG.warning(
             "control.enable=%s: the control API shows every group and topic to clients of the HTTP port, whatever "

@@ -82,7 +82,7 @@ GROUPS: Final = (
     Entry(
         RebalanceWaits,
         "No member reads the partitions of these members until they send SyncGroup or are removed.",
-        "did not ask for the assignment",
+        "did not request the assignment",
     ),
     Entry(MemberExpired, "The member sent no request for its session timeout.", "its session timeout"),
     Entry(
@@ -207,40 +207,38 @@ FORMATS: Final[Mapping[str, str]] = {
     "No longer owner of %s: %s": (
         "Another broker coordinates the partition, now or soon. Pending requests get NOT_COORDINATOR"
     ),
-    "The session of this node.id that was there before goes on; waiting until it ends": (
+    "Another session of this node.id is active; waiting until it ends": (
         "This broker was killed and restarted before other brokers took over; it continues within "
         "`broker.session.timeout.ms`. If the line persists, two brokers of the cluster have the same "
         "`node.id`: the second waits until the first ends"
     ),
     (
-        "etcd does not have any more what the cluster was made with: this broker owns nothing, and keeps "
-        "what is on its disk. Stop all brokers, and import their directories"
+        "etcd no longer has the identity of the cluster: this broker owns no partitions, and keeps the "
+        "data on its disk. Stop all brokers, and import their directories"
     ): (
         "The data of etcd was destroyed, or another etcd answers; [cluster.md](cluster.md#import) explains the "
         "recovery"
     ),
-    "etcd takes no commits: %s": (
+    "etcd rejects commits: %s": (
         "Commits wait. `it is full` means that etcd has reached its quota and needs compaction, "
         "defragmentation and `etcdctl alarm disarm`"
     ),
-    "etcd is full (alarm NOSPACE, %d bytes): it takes no commits until it is compacted and defragmented, and the "
-    "alarm is disarmed": (
+    "etcd is full (alarm NOSPACE, %d bytes) and rejects commits: compact and defragment it, and disarm the alarm": (
         "Clients wait for the length of a session and then get NOT_COORDINATOR. No data is lost, and the "
         "cluster continues when etcd has space ([cluster.md](cluster.md#monitoring))"
     ),
-    "The database of etcd has %d bytes of the %d that it may have: it forgets old revisions with "
-    "--auto-compaction-retention, and gives back room when it is defragmented": (
+    "The database of etcd has %d bytes of its quota of %d: set --auto-compaction-retention, and defragment it": (
         "etcd uses 70 % of its quota (cluster.etcd.quota.bytes, or the quota that etcd reports). A full "
         "etcd accepts no commits"
     ),
     "etcd at %s does not answer: %s": (
         "The cluster continues with a quorum of the other nodes, and may lose the quorum with the next node"
     ),
-    "etcd does not do what the session of this broker needs: %s": (
+    "etcd rejects a request of this broker's session: %s": (
         "Logged once for each kind of error. If it lasts until the end of the session, this broker gives "
         "up all its partitions"
     ),
-    "Client %s asks for %s %s (%s): %s": (
+    "Client %s requested %s %s (%s): %s": (
         "The topic does not exist. If the request could create it, the line has the reason why it was "
         "not created"
     ),
@@ -262,13 +260,13 @@ FORMATS: Final[Mapping[str, str]] = {
         "After SIGHUP the new files are invalid, or clients would not accept the new certificate; the "
         "line has the reason"
     ),
-    "Listener %s has read its stores again; its certificate is that of %s": (
+    "Listener %s reloaded its stores; the subject of its certificate is %s": (
         "After SIGHUP new connections get this certificate"
     ),
-    "Listener %s keeps the keys of tokens that it has (%s): %s": (
+    "Listener %s keeps its previous token keys (%s): %s": (
         "groupd cannot fetch or parse the keys of the identity provider. It retries, and logs this line once"
     ),
-    "ACLs and credentials cannot be changed: %s%s": (
+    "Failed to change ACLs or credentials: %s%s": (
         "The disk refuses writes. The existing ACLs and credentials stay in effect, and the request got "
         "an error"
     ),
@@ -278,29 +276,29 @@ FORMATS: Final[Mapping[str, str]] = {
         "An authorizer is configured, and no ACL allows the operation or an ACL denies it. Logged once a "
         "minute for each client, resource and API"
     ),
-    "Only reading %s until it can be written: %s%s": (
+    "Serving only reads of %s until the disk accepts writes: %s%s": (
         "The disk still refuses writes: groupd answers reads of offsets and heartbeats, and refuses "
         "commits and joins"
     ),
-    "Not written at the start, and not needed: %s%s": (
+    "Skipped a write at the start that can be made later: %s%s": (
         "A start on a full disk: groupd writes indexes, the catalogue and similar files later"
     ),
-    "Reading %s without what can wait: %s%s": "A start on a full disk, for one offsets partition",
-    "%s cannot be read until its log is opened anew: %s": (
+    "Loading %s without files that can be written later: %s%s": "A start on a full disk, for one offsets partition",
+    "%s is unavailable until its log is opened again: %s": (
         "A sync failed, and groupd cannot read the data of earlier syncs either: the groups of the "
         "partition are out of service"
     ),
-    "The copy of the cluster's topics could not be written, and is made anew at the next start: %s%s": (
+    "The copy of the cluster's topics could not be written; the next start writes it again: %s%s": (
         "The disk refused topics.json. etcd has the change, so it is in effect and not lost"
     ),
-    "Deleted topics are not removed whole, which the next start tries again: %s": (
+    "Deleted topics still have files, which the next start removes: %s": (
         "Their remaining files take space, but have no other effect"
     ),
     "Unloading %s of %s: %s%s": (
         "The disk refused a write or flush; groupd loads the partition again from the disk. Logged once "
         "while this lasts"
     ),
-    "%s is in order again after %.1f s and %d failures": "A write succeeded again",
+    "%s recovered after %.1f s and %d failures": "A write succeeded again",
     "Failed to load metadata from %s: %s. %s": (
         "groupd cannot read an offsets partition; the line has file and position. Its groups stay out of "
         "service (NOT_COORDINATOR) until you repair the log"
@@ -309,8 +307,8 @@ FORMATS: Final[Mapping[str, str]] = {
     "[%s] Removed %d expired offsets in %d milliseconds.": (
         "One expiry check of all groups of a partition; a line for each group precedes it"
     ),
-    "A message to %s, which nobody receives: %r": "A bug in groupd: please report it",
-    "A message to %s was not taken": "A bug in groupd: please report it",
+    "A message to %s without a receiver: %r": "A bug in groupd: please report it",
+    "Failed to handle a message to %s": "A bug in groupd: please report it",
     "Initialized transactionalId %s with producerId %d and producer epoch %d on partition %s": (
         "A producer with this transactional id has started; an older one with the same id is fenced"
     ),
@@ -319,46 +317,46 @@ FORMATS: Final[Mapping[str, str]] = {
         "The producer did not end the transaction within its timeout. groupd aborted the transaction, "
         "and the producer must start again ([what to do](troubleshooting.md#a-producer-was-fenced))"
     ),
-    "TransactionalId %s: aborts a transaction that is open in %d partitions, since a producer with "
-    "that id begins anew; producer %d of epoch %d is fenced": (
+    "TransactionalId %s: aborting an open transaction of %d partitions, because a producer with this id "
+    "has started; producer %d of epoch %d is fenced": (
         "The producer restarted during a transaction, or two processes use one `transactional.id`"
     ),
-    "TransactionalId %s has expired: nothing was heard of it for %d ms": (
+    "TransactionalId %s has expired: no request named it for %d ms": (
         "The id expired after `transactional.id.expiration.ms`. A returning producer gets another producer id"
     ),
     "Sending txn markers for %s to %d partitions after loading partition %s": (
         "The transaction was committed or aborted before the daemon stopped. groupd writes its markers "
         "to the partitions again"
     ),
-    "TransactionalId %s: %d partitions do not take the marker of producer %d of epoch %d (%s); it "
-    "stays as it is until %s is loaded again": (
+    "TransactionalId %s: %d partitions reject the marker of producer %d of epoch %d (%s); the "
+    "transaction cannot end until %s is loaded again": (
         "These partitions have a newer epoch of the producer, which gets CONCURRENT_TRANSACTIONS; the "
         "previous line names the partition"
     ),
-    "%s: its transaction is not ended in %s, which knows a newer epoch (%s); no further marker is written": (
+    "%s: the marker for %s is dropped, because the partition has a newer epoch of the producer (%s)": (
         "An earlier broker or a tool has written a marker or records with a higher epoch to that partition"
     ),
-    "%s: no marker for %s, which is not there any more (%s)": (
+    "%s: no marker is needed for %s, because the partition was deleted (%s)": (
         "The topic was deleted. The transaction ends without it"
     ),
     "Unknown value version %d while loading transaction metadata from %s: %d records are ignored": (
         "A newer broker wrote these records. Their transactional ids are unknown until their producers "
         "start again"
     ),
-    "%s cannot be made: %s": (
+    "%s cannot be created: %s": (
         "A producer requested its coordinator; it gets COORDINATOR_NOT_AVAILABLE until the disk has space"
     ),
-    "Aborted a transaction of producer %d (epoch %d) that was open in %s from offset %d on, and that no "
-    "coordinator knows": (
+    "Aborted a hanging transaction of producer %d (epoch %d) in %s, open since offset %d: no "
+    "coordinator knows it": (
         "A hanging transaction from the log of a broker. Consumers with `read_committed` continue past "
         "it ([more](troubleshooting.md#consumers-of-committed-records-stand-still))"
     ),
-    "A transaction of producer %d is open in %s from offset %d on, no coordinator knows it, and it could "
-    "not be aborted: %s": "groupd retries at the next start; you can try `kafka-transactions.sh abort` now",
-    "%d transactions are open, and whose they are is not known while %s cannot be used: they stay open": (
+    "Failed to abort a hanging transaction of producer %d in %s, open since offset %d, which no coordinator "
+    "knows: %s": "groupd retries at the next start; you can try `kafka-transactions.sh abort` now",
+    "%d open transactions cannot be resolved while %s is unavailable: they stay open": (
         "Repair that partition and start again, or end the transactions with `kafka-transactions.sh abort`"
     ),
-    "%d partitions of coordinators could not be read": (
+    "%d coordinator partitions could not be read": (
         "Partitions of `__consumer_offsets`, `__transaction_state` or both; earlier lines name them"
     ),
     "Violation in group %s, %s: %s%s": (
@@ -369,8 +367,8 @@ FORMATS: Final[Mapping[str, str]] = {
         "An invariant check found something unusual that can be intended "
         "([more](control.md#invariant-checks)). Logged once for each check, group and member"
     ),
-    "Oracle %s failed at group %s": "A bug in groupd: please report it",
-    "The oracles of commits failed at group %s": "A bug in groupd: please report it",
+    "Oracle %s failed for group %s": "A bug in groupd: please report it",
+    "The commit oracles failed for group %s": "A bug in groupd: please report it",
     "Closing connection from %s: a request could not be answered": "A bug in groupd: please report it",
     "Unexpected: %s": "A bug in groupd: please report it",
     "Unloading %s of %s after an internal error": "A bug in groupd: please report it",
@@ -417,14 +415,14 @@ COMPOSED: Final = (
         "coordinator/runtime/partition_loader.py",
         "WARNING",
         "GroupCoordinator",
-        "The log is read without a state that is of no use: …",
+        "Ignored a state file: …",
         "A state file was damaged or did not belong to the log. The start took longer, without other effects",
     ),
     Composed(
         "coordinator/config/settings.py",
         "INFO",
         "KafkaServer",
-        "Ignored from …, as groupd has no use for it: …",
+        "Ignored from …, because they have no effect in groupd: …",
         "Names of Kafka or its images without an effect in groupd; one line for each source",
     ),
     Composed(
@@ -445,7 +443,7 @@ COMPOSED: Final = (
         "coordinator/config/settings.py",
         "WARNING",
         "KafkaServer",
-        "… names … controllers, but this groupd knows no other broker, …",
+        "… names … controllers, but this groupd is a single broker …",
         "Each service of a compose file for several brokers started a separate groupd",
     ),
     Composed(

@@ -186,6 +186,10 @@ def encode_key_value_batch(
         pairs: key and value of each record, at least one; the records have no headers.
         timestamp_ms: the time of every record, or `NO_TIMESTAMP`.
         base_offset: the offset of the first record.
+        leader_epoch: the leader epoch of the log.
+        producer_id: the producer of a transaction; `NO_PRODUCER` for other records.
+        producer_epoch: its epoch; -1 without a producer.
+        base_sequence: its sequence number; -1 without one.
         attributes: the codec as in `compression`, and `TRANSACTIONAL` for records of a transaction.
 
     Returns: the bytes that `encode_batch` makes of the same records.
@@ -233,8 +237,8 @@ def rewrite_batch(header: BatchHeader, kept: Sequence[Record], delete_horizon_ms
     Args:
         header: The header of the original batch. Codec, producer fields and leader epoch stay.
         kept: The records to keep. A batch without records is not compressed and has no delete horizon.
-        delete_horizon_ms: The time after which tombstones may be removed, if the batch has any. A horizon of the
-            header is kept.
+        delete_horizon_ms: The Unix time in milliseconds after which tombstones may be removed. None: the batch has
+            no horizon, even if the header has one.
 
     Source: Kafka's `MemoryRecords.filterTo` and `DefaultRecordBatch.writeEmptyHeader`.
     """

@@ -135,7 +135,7 @@ class DataDirectory:
     def open(
         cls, files: Files, path: str, new: MetaProperties, journal_file_bytes: int = 0
     ) -> "DataDirectory":
-        """Create a missing directory, private to the user of the process, and lock it.
+        """Open and lock a data directory. Create a missing one, with access for the user of the process only.
 
         Deletions that a crash interrupted are completed as far as the disk allows it.
 
@@ -156,7 +156,7 @@ class DataDirectory:
             if files.exists(f"{path}/{UNFINISHED_REPAIR}"):
                 raise DataDirectoryUnusable(
                     path,
-                    "is a copy that `groupd log repair` has not finished: run that again, with this directory",
+                    "is an unfinished copy of `groupd log repair`: run the command again with this directory",
                 )
             lock = files.lock(f"{path}/{LOCK_FILE}")
         except BlockingIOError as error:

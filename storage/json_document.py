@@ -58,7 +58,7 @@ class JsonDocument:
         except ValueError as error:
             raise DamagedFile(self._path, f"is not JSON: {error}") from error
         except RecursionError as error:
-            raise DamagedFile(self._path, "is not JSON: it has too many brackets in each other") from error
+            raise DamagedFile(self._path, "is not JSON: it is nested too deeply") from error
         return document
 
     def _read_file(self) -> None:
@@ -170,7 +170,7 @@ def _check_unique_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"{twice!r} is there twice in one object")
+        raise ValueError(f"{twice!r} is given twice in one object")
     return found
 
 

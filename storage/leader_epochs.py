@@ -121,7 +121,7 @@ def _parse_entries(path: str, data: bytes) -> list[EpochStart]:
     except (ValueError, TypeError) as error:
         raise DamagedFile(path, f"is not a checkpoint of leader epochs: {error}") from error
     if len(entries) != int(count):
-        raise DamagedFile(path, f"announces {count} entries and has {len(entries)}")
+        raise DamagedFile(path, f"announces {count} entries but has {len(entries)}")
     for before, after in pairwise(entries):
         if after.epoch <= before.epoch or after.start_offset < before.start_offset:
             raise DamagedFile(path, f"epoch {after.epoch} does not follow epoch {before.epoch}")

@@ -523,7 +523,7 @@ class PartitionLog(ReadableLog):
         self.segment_listener = None
         self._check_within(offset)
         assert not self.is_pinned, self.directory
-        assert self.journal is None, "what the journal has of it would come back"
+        assert self.journal is None, "records of it in the journal would come back"
         if offset == self.log_end_offset:
             return
         self._is_truncated = True

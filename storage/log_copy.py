@@ -34,7 +34,7 @@ def write_log_copy(
         pieces: Complete record batches in the order of their offsets, each with the base offset of its segment.
         epoch: The leader epoch at the end. No batch has a later one.
         index_interval_bytes: The property of that name.
-        min_end_offset: The end of the log when its last records were deleted.
+        min_end_offset: The end offset if the pieces end before it, because the last records were deleted.
 
     Raises:
         LogDamaged: a batch is damaged or out of order.

@@ -213,6 +213,6 @@ def check_batch_offsets(
 ) -> None:
     """Raise CorruptBatch for a batch whose offset does not fit its position. No checksum covers the offset."""
     if base_offset < expected_offset:
-        raise CorruptBatch(f"offset {base_offset} comes again", position)
+        raise CorruptBatch(f"offset {base_offset} is a duplicate", position)
     if next_offset > end_offset:
         raise CorruptBatch(f"offset {next_offset - 1} is past the end, {end_offset}", position)

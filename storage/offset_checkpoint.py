@@ -154,5 +154,5 @@ def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
     except (ValueError, IndexError) as error:
         raise DamagedFile(path, f"is not a checkpoint file: {error}") from error
     if len(offsets) != int(lines[1]):
-        raise DamagedFile(path, f"announces {lines[1]} entries and has {len(offsets)}")
+        raise DamagedFile(path, f"announces {lines[1]} entries but has {len(offsets)}")
     return offsets

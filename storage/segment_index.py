@@ -326,7 +326,7 @@ class SegmentIndexes:
             if entry_offset not in (None, last_offset) or (
                 is_late and last_offset < self.max_timestamp_offset
             ):
-                raise CorruptBatch("is not what the indexes say", batch.position)
+                raise CorruptBatch("differs from the indexes", batch.position)
             entry_offset = None
             yield batch
         if last_offset < self.max_timestamp_offset:

@@ -148,24 +148,24 @@ def _read_state(files: Files, log: PartitionLog, path: str, contents: str) -> St
     data = files.read(path)
     header, _ = _decode_first_batch(path, data)
     if header.get("format") != _FORMAT or header.get("contents") != contents:
-        raise DamagedFile(path, f"is a state of {header.get('contents')!r}, not of {contents!r}")
+        raise DamagedFile(path, f"has the state of {header.get('contents')!r}, not of {contents!r}")
     try:
         point = StatePoint(*(int(header[name]) for name in StatePoint._fields))
         state = StateFile(path, point.end_offset, int(header["records"]), data)
     except (KeyError, TypeError, ValueError) as error:
-        raise DamagedFile(path, f"has a header that makes no sense: {error!r}") from error
+        raise DamagedFile(path, f"has an invalid header: {error!r}") from error
     if point.end_offset < log.cleaned_offset:
         raise DamagedFile(path, f"is older than the compaction up to offset {log.cleaned_offset}")
     if StatePoint.at_offset(log, point.end_offset) != point:
         extent = f"offsets {log.log_start_offset} to {log.log_end_offset}"
-        raise DamagedFile(path, f"is not a state of the log as it is now, {extent}")
+        raise DamagedFile(path, f"does not fit the current log, {extent}")
     return state
 
 
 def _decode_first_batch(path: str, data: bytes) -> tuple[dict[str, Any], int]:
     records, position = _decode_batch(path, data, 0)
     if len(records) != 1 or records[0].key != _HEADER_KEY:
-        raise DamagedFile(path, "does not begin as a state does")
+        raise DamagedFile(path, "has no header of a state file")
     try:
         header = json.loads(records[0].value or b"")
     except ValueError as error:

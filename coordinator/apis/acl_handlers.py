@@ -150,7 +150,7 @@ class AclHandler:
             acls = self._store.state.acls
             added = {acl for acl, why in zip(new_acls, found, strict=True) if why is None} - acls
             if added and len(acls) + len(added) > MAX_ACLS:
-                why_not = f"There would be more than {MAX_ACLS} ACLs."
+                why_not = f"There must not be more than {MAX_ACLS} ACLs. Remove some first."
                 return refuse_all(ErrorCode.POLICY_VIOLATION, why_not)
             if added:
                 try:

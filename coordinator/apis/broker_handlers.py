@@ -159,7 +159,7 @@ def _refuse_endpoint_type(request: DescribeClusterRequest, version: int) -> Any:
         message = "this endpoint is a broker's, not a controller's"
     else:
         error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        message = f"there is no endpoint type {request.endpoint_type}"
+        message = f"unknown endpoint type {request.endpoint_type}"
     return build_error_response(request, version, error, message)
 
 

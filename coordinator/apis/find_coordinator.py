@@ -149,9 +149,7 @@ def _find_key(key: str, key_type: int, owner: FindOwner, why_no_transactions: st
     if key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION):
         node = owner(key)
         if node is None:
-            return _refuse_key(
-                key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "no broker that lives owns its partition"
-            )
+            return _refuse_key(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "no live broker owns its partition")
         return Coordinator(
             key=key,
             node_id=node.node_id,
@@ -161,7 +159,9 @@ def _find_key(key: str, key_type: int, owner: FindOwner, why_no_transactions: st
             error_message="",
         )
     message = (
-        "share groups are not served here" if key_type == CoordinatorType.SHARE else f"no key type {key_type}"
+        "groupd does not support share groups"
+        if key_type == CoordinatorType.SHARE
+        else f"unknown key type {key_type}"
     )
     return _refuse_key(key, ErrorCode.INVALID_REQUEST, message)
 

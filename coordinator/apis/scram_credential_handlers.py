@@ -117,7 +117,7 @@ class ScramCredentialHandler:
             if not plan.deletions and not plan.upsertions:
                 return plan.create_response()
             if len(plan.apply(self._store.state.scram)) > MAX_CREDENTIALS:
-                why = f"There would be more than {MAX_CREDENTIALS} credentials"
+                why = f"There must not be more than {MAX_CREDENTIALS} credentials. Remove some first"
                 return plan.create_response(_CredentialError(ErrorCode.POLICY_VIOLATION, why))
             try:
                 await asyncio.create_task(self._apply_plan(plan))

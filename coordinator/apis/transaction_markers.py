@@ -259,7 +259,7 @@ class TransactionMarkerManager:
             try:
                 self._writer.write_marker(partition, delivery.end, on_written)
             except Exception as problem:  # noqa: BLE001 - the others are written all the same, and this one again
-                _LOG.error("The marker for %s could not be written", partition, exc_info=problem)
+                _LOG.error("Failed to write the marker for %s", partition, exc_info=problem)
                 on_written(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _on_marker_written(
@@ -276,7 +276,7 @@ class TransactionMarkerManager:
         else:
             if error is not ErrorCode.NONE:
                 _LOG.info(
-                    "%s: no marker for %s, which is not there any more (%s)",
+                    "%s: no marker is needed for %s, because the partition was deleted (%s)",
                     printable(delivery.request.transactional_id),
                     partition,
                     error.name,
@@ -293,7 +293,7 @@ class TransactionMarkerManager:
         if delivery.written:
             self._notify_coordinator(request, request.build_markers_written(_to_pairs(delivery.written)))
         _LOG.warning(
-            "%s: its transaction is not ended in %s, which knows a newer epoch (%s); no further marker is written",
+            "%s: the marker for %s is dropped, because the partition has a newer epoch of the producer (%s)",
             printable(request.transactional_id),
             partition,
             error.name,

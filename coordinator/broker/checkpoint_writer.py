@@ -49,7 +49,7 @@ class CheckpointWriter:
                 count = self._failures.count_failure(error)
                 if count:
                     _LOG.error(
-                        "A checkpoint could not be written, and is tried again: %s%s",
+                        "Failed to write a checkpoint, will retry: %s%s",
                         format_error_reason(error),
                         format_repeats(count),
                     )
@@ -59,7 +59,7 @@ class CheckpointWriter:
             count = self._failures.count_failure(error)
             if count:
                 _LOG.error(
-                    "What is left of a journal could not be removed, and is tried again: %s%s",
+                    "Failed to remove the rest of a journal, will retry: %s%s",
                     format_error_reason(error),
                     format_repeats(count),
                 )

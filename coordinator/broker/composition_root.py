@@ -215,7 +215,8 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
         owner, config = directory.meta.node_id, self.settings.config
         if owner != config.node_id:
             raise StartFailed(
-                f"{self.settings.data_dir} belongs to node {owner}; node.id says {config.node_id}"
+                f"{self.settings.data_dir} belongs to node {owner}, but node.id is {config.node_id}: set "
+                f"node.id={owner}, or use another log.dirs"
             )
         self.membership.prepare_directory(directory)
         connections = Connections(self.loop, create_connection_limits(config))
@@ -296,7 +297,7 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
             count = self.disk_failures.count_failure(error)
             if count:
                 _LOG.error(
-                    "Not written at the start, and not needed: %s%s",
+                    "Skipped a write at the start that can be made later: %s%s",
                     format_error_reason(error),
                     format_repeats(count),
                 )

@@ -60,9 +60,9 @@ def _format_left(event: ConsumerMemberLeft) -> str:
 def _format_fenced(event: ConsumerMemberFenced) -> str:
     return (
         f"[GroupId {event.group_id}] Member {event.member.member_id} fenced from the group because "
-        f"{event.cause.value}: client {format_member_client(event.member)} was heard "
-        f"{format_seconds(event.silent_ms)} ago, it had "
-        f"{format_seconds(event.timeout_ms)}; {format_count(event.partitions, 'partition')} go to others."
+        f"{event.cause.value}: client {format_member_client(event.member)} sent its last request "
+        f"{format_seconds(event.silent_ms)} ago (its limit is {format_seconds(event.timeout_ms)}); it gives up "
+        f"{format_count(event.partitions, 'partition')}."
     )
 
 

@@ -29,7 +29,7 @@ def why_unusable(files: Files, data_dir: str, error: Exception) -> str:
     refused = error if isinstance(error, OSError) else error.__cause__
     remedy = _find_remedy(files, data_dir, refused.errno) if isinstance(refused, OSError) else ""
     if isinstance(error, DamagedFile) and os.path.dirname(error.path) == f"{data_dir}/{JOURNAL}":
-        remedy = "`groupd log recover --without-journal` gives up what only the journal has"
+        remedy = "`groupd log recover --without-journal` gives up records that only the journal has"
     return f"{text}. {remedy}" if remedy else text
 
 
@@ -64,7 +64,7 @@ def _find_remedy(files: Files, data_dir: str, code: int | None) -> str:
             return f"Make room, or {_CHOOSE_ANOTHER}"
         if code == errno.ENOSPC and space.usable_bytes >= _LOW_SPACE_BYTES:
             return (
-                f"{_format_free(space)}, so it may be inodes that are used up (df -i). Make room, or "
+                f"{_format_free(space)}, so the file system may have no free inodes (df -i). Make room, or "
                 f"{_CHOOSE_ANOTHER}"
             )
         return f"{_format_free(space)}. Make room, or {_CHOOSE_ANOTHER}"
@@ -79,12 +79,12 @@ def _describe_permission_remedy(data_dir: str, is_there: bool) -> str:
     user, path = os.geteuid(), quote(data_dir)
     if not is_there:
         return (
-            f"groupd runs as user id {user}: make the directory for it (install -d -o {user} {path}), "
+            f"groupd runs as user id {user}: create the directory for this user (install -d -o {user} {path}), "
             f"or {_CHOOSE_ANOTHER}"
         )
     return (
-        f"groupd runs as user id {user}: give it the directory (chown -R {user} {path}), or {_CHOOSE_ANOTHER}. "
-        "In a container take a named volume, or run as the owner of the mounted directory (--user)"
+        f"groupd runs as user id {user}: make this user the owner (chown -R {user} {path}), or {_CHOOSE_ANOTHER}. "
+        "In a container use a named volume, or run as the owner of the mounted directory (--user)"
     )
 
 

@@ -208,7 +208,7 @@ class GroupEventBus:
             except Exception as problem:  # noqa: BLE001 - a failing listener must not affect the group
                 name = getattr(listener, "__qualname__", repr(listener))
                 group_id = printable(event.group_id)
-                _LOG.error("%s failed at what happened in group %s", name, group_id, exc_info=problem)
+                _LOG.error("%s failed to handle an event of group %s", name, group_id, exc_info=problem)
 
 
 def log_event(partition: TopicPartition, event: GroupEvent, limit: LogLineLimit) -> None:
@@ -220,7 +220,7 @@ def log_event(partition: TopicPartition, event: GroupEvent, limit: LogLineLimit)
     line = format_event(event) if times else None
     if line is not None:
         level, text = line
-        again = f" ({times - 1} more like this since it was last told)" if times > 1 else ""
+        again = f" ({times - 1} similar lines left out since the last one)" if times > 1 else ""
         _LOG.log(level, "[%s] %s%s", partition, text, again)
 
 
@@ -412,8 +412,9 @@ def _format_mixed_commits(event: MixedCommits) -> str:
     kind, other = ("transactional", "plain") if event.is_transactional else ("plain", "transactional")
     return (
         f"Group {event.group_id} mixes plain and transactional offset commits: a {kind} one for {event.topic}-"
-        f"{event.partition} came to a {other} one. Which of them counts depends on which was written later. Others "
-        "of this group are not told."
+        f"{event.partition} followed a {other} one. The commit that was written later counts. groupd "
+        "reports this once "
+        "for each group."
     )
 
 
@@ -452,7 +453,7 @@ GROUP_LINES: Final[Mapping[type[GroupEvent], tuple[int, Template] | None]] = {
     RebalanceCompleted: (INFO, format_completed),
     RebalanceDelayed: (
         DEBUG,
-        "New members came while the first rebalance of group {group_id} waited: it waits {delay_ms} ms more.",
+        "New members joined during the initial delay of group {group_id}: it waits {delay_ms} ms more.",
     ),
     RebalanceStalled: (
         ERROR,
@@ -487,8 +488,8 @@ GROUP_LINES: Final[Mapping[type[GroupEvent], tuple[int, Template] | None]] = {
     SubscriptionUnreadable: (
         WARNING,
         (
-            "Failed to parse the consumer protocol {protocol_name} of group {group_id}: which topics it reads is "
-            "not known."
+            "Failed to parse the consumer protocol {protocol_name} of group {group_id}: its topics are "
+            "unknown."
         ),
     ),
     SimpleGroupCreated: (INFO, "Creating a simple consumer group {group_id} via manual offset commit."),

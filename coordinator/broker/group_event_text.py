@@ -55,7 +55,7 @@ _CAUSES: Final[Mapping[RebalanceCause, str]] = {
     RebalanceCause.STATIC_MEMBER_REPLACED: "static member {} was restarted",
     RebalanceCause.MEMBER_LEFT: "{} left",
     RebalanceCause.SESSION_EXPIRED: "the session of {} expired",
-    RebalanceCause.SYNC_EXPIRED: "{} did not ask for its assignment in time",
+    RebalanceCause.SYNC_EXPIRED: "{} did not send SyncGroup in time",
     RebalanceCause.ASSIGNMENT_TOO_LARGE: "the assignment of the leader {} was too large for the log",
 }
 
@@ -82,7 +82,7 @@ def format_waits(event: RebalanceWaits) -> str:
     if event.trigger is None:
         return (
             f"Group {event.group_id} is Stable in generation {event.generation_id}, but {len(event.awaited)} of "
-            f"{format_count(event.members, 'member')} did not ask for the assignment in "
+            f"{format_count(event.members, 'member')} did not request the assignment in "
             f"{format_seconds(event.waited_ms)}: "
             f"{awaited}. It waits {most}."
         )
@@ -109,9 +109,8 @@ def format_waits(event: RebalanceWaits) -> str:
             f"{awaited}, {most}."
         )
     return (
-        f"{since}: all joined, {present} of {format_count(event.members, 'member')} asked for the "
-        f"assignment. It waits "
-        f"for the SyncGroup of {awaited}, {most}."
+        f"{since}: all joined, {present} of {format_count(event.members, 'member')} requested the "
+        f"assignment. It waits for the SyncGroup of {awaited}, {most}."
     )
 
 
@@ -119,8 +118,8 @@ def _format_awaited(one: AwaitedMember) -> str:
     who = format_member_address(one.member)
     silent, left = format_seconds(one.silent_ms), format_seconds(one.session_left_ms)
     if one.request is AwaitedRequest.FIRST_JOIN:
-        return f"{who} (got this member id {silent} ago and did not come back; forgotten in {left})"
-    leader = "the leader, which assigns; " if one.request is AwaitedRequest.ASSIGNMENT else ""
+        return f"{who} (got this member id {silent} ago and did not join with it; forgotten in {left})"
+    leader = "the leader; " if one.request is AwaitedRequest.ASSIGNMENT else ""
     return f"{who} ({leader}last heard {silent} ago, session ends in {left})"
 
 
@@ -217,7 +216,7 @@ def _format_sender(event: RequestRefused) -> str:
 def _format_error(event: RequestRefused) -> str:
     match event.error:
         case ErrorCode.UNKNOWN_MEMBER_ID if not event.state:
-            return "there is no such group"
+            return "the group does not exist"
         case ErrorCode.UNKNOWN_MEMBER_ID if event.state == EMPTY.value:
             return "the group has no members"
         case ErrorCode.UNKNOWN_MEMBER_ID if event.member.group_instance_id is not None:
@@ -226,10 +225,10 @@ def _format_error(event: RequestRefused) -> str:
             return (
                 "no member has this id"
                 if event.member.member_id
-                else "the group has members, and this one is none"
+                else "the group has members, but not this one"
             )
         case ErrorCode.ILLEGAL_GENERATION | ErrorCode.GROUP_ID_NOT_FOUND if not event.state:
-            return "there is no such group"
+            return "the group does not exist"
         case ErrorCode.REBALANCE_IN_PROGRESS:
             return "the assignment of the new generation is still awaited"
     return ""

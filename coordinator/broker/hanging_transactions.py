@@ -46,7 +46,7 @@ def end_hanging_transactions(
         return False
     if unread:
         _LOG.warning(
-            "%d transactions are open, and whose they are is not known while %s cannot be used: they stay open",
+            "%d open transactions cannot be resolved while %s is unavailable: they stay open",
             len(found),
             ", ".join(str(partition.name) for partition in unread[:_MAX_NAMED])
             + (f" and {len(unread) - _MAX_NAMED} more" if len(unread) > _MAX_NAMED else ""),
@@ -75,8 +75,8 @@ def _end_transaction(hanging: OpenTransaction, writer: LocalMarkerWriter) -> Non
 def _on_ended(hanging: OpenTransaction, error: ErrorCode) -> None:
     if error is ErrorCode.NONE:
         _LOG.warning(
-            "Aborted a transaction of producer %d (epoch %d) that was open in %s from offset %d on, and that no "
-            "coordinator knows",
+            "Aborted a hanging transaction of producer %d (epoch %d) in %s, open since offset %d: no coordinator "
+            "knows it",
             hanging.producer_id,
             hanging.producer_epoch,
             hanging.partition,
@@ -84,8 +84,8 @@ def _on_ended(hanging: OpenTransaction, error: ErrorCode) -> None:
         )
     else:
         _LOG.error(
-            "A transaction of producer %d is open in %s from offset %d on, no coordinator knows it, and it could "
-            "not be aborted: %s",
+            "Failed to abort a hanging transaction of producer %d in %s, open since offset %d, which no "
+            "coordinator knows: %s",
             hanging.producer_id,
             hanging.partition,
             hanging.first_offset,

@@ -156,6 +156,4 @@ class InProcessMembership(SingleBrokerMembership):
             try:
                 begin_leader_epoch(log)
             except (StorageError, OSError) as error:
-                _LOG.error(
-                    "%s goes on in the leader epoch that it had: %s", partition, format_error_reason(error)
-                )
+                _LOG.error("%s keeps its leader epoch: %s", partition, format_error_reason(error))

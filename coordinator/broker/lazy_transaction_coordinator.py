@@ -151,7 +151,7 @@ class LazyTransactionCoordinator:
         services, logs = self._services, self.logs
         if refusal is not None:
             if services.line_limit.admit(TRANSACTION_STATE):
-                _LOG.error("%s cannot be made: %s", TRANSACTION_STATE, refusal)
+                _LOG.error("%s cannot be created: %s", TRANSACTION_STATE, refusal)
             return refusal
         if not self._membership.create_topic():
             return None
@@ -183,7 +183,7 @@ class LazyTransactionCoordinator:
         settings, logs = self._services.settings, self.logs
         files = self._services.data_plane.catalogue.open_files
         if not logs.exists and files.max_partitions - files.reserved < logs.partitions:
-            return f"there are no file descriptors for {logs.partitions} partitions of {TRANSACTION_STATE}"
+            return f"not enough file descriptors for {logs.partitions} partitions of {TRANSACTION_STATE}"
         return why_too_small(settings.files, settings.data_dir, logs.new_partitions)
 
     @property

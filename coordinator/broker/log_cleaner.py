@@ -169,7 +169,7 @@ class LogCleaner:
         self._uncleanable.add(target.log)
         is_known = isinstance(error, LogDamaged | OSError)
         _LOG.error(
-            "%s is not compacted any more: %s",
+            "Compaction of %s is disabled until its log is opened again: %s",
             target.partition,
             format_error_reason(error),
             exc_info=None if is_known else error,
@@ -201,7 +201,7 @@ class LogCleaner:
             count = self._failures.count_failure(error)
             if count:
                 _LOG.error(
-                    "Compaction of %s failed, and is tried again later: %s%s",
+                    "Compaction of %s failed, will retry: %s%s",
                     target.partition,
                     format_error_reason(error),
                     format_repeats(count),
@@ -239,7 +239,7 @@ class LogCleaner:
             count = self._failures.count_failure(error)
             if count:
                 _LOG.error(
-                    "How far %s is compacted could not be recorded: %s%s",
+                    "Failed to record the compaction position of %s: %s%s",
                     target.partition,
                     format_error_reason(error),
                     format_repeats(count),

@@ -37,7 +37,7 @@ class SecurityFile:
         try:
             self.state = SecurityState.from_document(document)
         except ValueError as error:
-            raise DamagedFile(f"{path}/{SECURITY}", f"makes no sense: {error}") from error
+            raise DamagedFile(f"{path}/{SECURITY}", f"is not valid: {error}") from error
 
     def write_state(self, new: SecurityState) -> None:
         """Replace the ACLs and credentials durably. Raises OSError."""
@@ -52,9 +52,11 @@ def open_security_file(files: Files, path: str) -> Iterator[SecurityFile]:
     An empty directory becomes a data directory. `path` must be absolute. Raises StorageError, OSError.
     """
     if not files.is_directory(path):
-        raise DataDirectoryUnusable(path, "is no directory")
+        raise DataDirectoryUnusable(path, "is not a directory")
     if is_member(files, path):
-        raise DataDirectoryUnusable(path, "is of a cluster, whose users are in etcd: ask one of its brokers")
+        raise DataDirectoryUnusable(
+            path, "belongs to a cluster, which keeps users in etcd: use --bootstrap with one of its brokers"
+        )
     if not is_data_directory(files, path) and set(files.listdir(path)) - _OWN_FILES:
         raise DataDirectoryUnusable(path, "is not a data directory, and not empty")
     try:

@@ -117,7 +117,7 @@ class Server(Services, frozen=True, eq=False, kw_only=True, weakref=True):
     def on_coordinators_loaded(self) -> None:
         """Handle the end of the first loads of the coordinator partitions."""
         if failed := self.engine.list_failed_partitions():
-            _LOG.error("%d partitions of coordinators could not be read", len(failed))
+            _LOG.error("%d coordinator partitions could not be read", len(failed))
         elif not any(
             (
                 self.data_plane.list_failed_partitions(),
@@ -262,7 +262,7 @@ class PeriodicJobs:
         count = self._failures.count_failure(error)
         if count:
             _LOG.error(
-                "Upkeep failed, and is tried again: %s%s", format_error_reason(error), format_repeats(count)
+                "A periodic task failed, will retry: %s%s", format_error_reason(error), format_repeats(count)
             )
 
     def stop(self) -> None:

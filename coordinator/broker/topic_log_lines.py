@@ -33,7 +33,7 @@ from storage.topic_partition import TopicPartition, uuid_to_text
 
 _LOG: Final = logging.getLogger("TopicManager")
 
-FEWER_REPLICAS: Final = "Ask for fewer replicas, or set accept.any.replication.factor=true"
+FEWER_REPLICAS: Final = "Request fewer replicas, or set accept.any.replication.factor=true"
 """Advice for a replication factor above the number of brokers."""
 _MAX_NAME: Final = 80
 _MAX_LISTED: Final = 5
@@ -41,7 +41,7 @@ _MAX_LINES: Final = 100
 _SUMMARIES: Final[dict[type[TopicChange], str]] = {
     TopicCreated: "Created %d topics: %s",
     TopicDeleted: "Deleted %d topics: %s",
-    PartitionsAdded: "%d topics have grown: %s",
+    PartitionsAdded: "Added partitions to %d topics: %s",
 }
 
 
@@ -69,9 +69,7 @@ def _log_not_removed(directories: Mapping[str, OSError], others: OSError | None)
 
 
 def _log_remaining_files(reasons: str) -> None:
-    _LOG.error(
-        "Deleted topics are not removed whole, which the next start tries again: %s", printable(reasons)
-    )
+    _LOG.error("Deleted topics still have files, which the next start removes: %s", printable(reasons))
 
 
 def _log_offline(failed: Mapping[TopicPartition, Exception]) -> None:
@@ -118,13 +116,13 @@ def log_changes(changes: Sequence[TopicChange], limit: LogLineLimit) -> None:
                 _LOG.info("Group %s has these configs now: %s", printable(group_id), text)
             case StoresSet(names):
                 text = ", ".join(map(printable, names))
-                _LOG.info("An admin client has the stores of listeners read again: %s", text)
+                _LOG.info("An admin client reloads the stores of listeners: %s", text)
             case DirectoryFailed(path, reason):
                 _LOG.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))
             case ReplicationFactorReduced(name, asked, replicas):
                 _LOG.warning(
-                    "Topic %s is created with replication factor %d in place of %d, as "
-                    "accept.any.replication.factor says",
+                    "Topic %s is created with replication factor %d instead of %d, because "
+                    "accept.any.replication.factor=true",
                     name,
                     replicas,
                     asked,
@@ -148,7 +146,7 @@ def _log_limited(
         case PartitionsRefused(topics, reason):
             if count := limit.admit("descriptors"):
                 _LOG.error(
-                    "Refused %d topics for want of file descriptors (%d such requests): %s",
+                    "Refused %d topics because of the limit of open files (%d such requests): %s",
                     topics,
                     count,
                     reason,
@@ -199,7 +197,7 @@ def log_missing(
         names = format_list([_format_name(topic) for topic in topics[:_MAX_LISTED]], len(topics))
         client = format_client(printable(client_id, _MAX_NAME), client_host)
         noun = "topic" if len(topics) == 1 else "topics"
-        _LOG.info("Client %s asks for %s %s (%s): %s", client, noun, names, api, reason.value)
+        _LOG.info("Client %s requested %s %s (%s): %s", client, noun, names, api, reason.value)
 
 
 def _format_name(topic: MissingTopic) -> str:

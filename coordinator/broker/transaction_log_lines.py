@@ -133,8 +133,9 @@ def _log_rare(partition: TopicPartition, event: MachineEvent) -> None:
     match event:
         case ProducerFenced():
             _LOG.info(
-                "TransactionalId %s: aborts a transaction that is open in %d partitions, since a producer with "
-                "that id begins anew; producer %d of epoch %d is fenced",
+                "TransactionalId %s: aborting an open transaction of %d partitions, because a producer "
+                "with this id "
+                "has started; producer %d of epoch %d is fenced",
                 printable(event.transactional_id),
                 event.partitions,
                 event.producer_id,
@@ -149,8 +150,8 @@ def _log_rare(partition: TopicPartition, event: MachineEvent) -> None:
             )
         case MarkersGivenUp():
             _LOG.error(
-                "TransactionalId %s: %d partitions do not take the marker of producer %d of epoch %d (%s); it "
-                "stays as it is until %s is loaded again",
+                "TransactionalId %s: %d partitions reject the marker of producer %d of epoch %d (%s); the "
+                "transaction cannot end until %s is loaded again",
                 printable(event.transactional_id),
                 event.partitions,
                 event.producer_id,
@@ -160,7 +161,7 @@ def _log_rare(partition: TopicPartition, event: MachineEvent) -> None:
             )
         case TransactionalIdExpired():
             _LOG.info(
-                "TransactionalId %s has expired: nothing was heard of it for %d ms",
+                "TransactionalId %s has expired: no request named it for %d ms",
                 printable(event.transactional_id),
                 event.idle_ms,
             )
@@ -192,27 +193,27 @@ def _log_refused(event: TransactionRequestRefused, limit: LogLineLimit) -> None:
         event.producer_epoch,
         event.error.name,
         reason,
-        f" ({times - 1} more like this since it was last told)" if times > 1 else "",
+        f" ({times - 1} similar lines left out since the last one)" if times > 1 else "",
     )
 
 
 def _format_reason(detail: RefusalDetail) -> str:
     match detail:
         case EpochDiffers(sent, current):
-            return f"it is of epoch {sent}, the present one is {current}"
+            return f"the request has epoch {sent}, the current one is {current}"
         case ProducerIdDiffers(sent, current):
-            return f"it is producer {sent}, the present one is {current}"
+            return f"the request has producer id {sent}, the current one is {current}"
         case TimeoutOutOfRange(timeout_ms, max_ms):
             return f"transaction.timeout.ms={timeout_ms} is not between 1 and transaction.max.timeout.ms={max_ms}"
         case EndForbidden(state, is_committed):
             result = "COMMIT" if is_committed else "ABORT"
             return f"its state is {state}, but received transaction marker result to send: {result}"
         case MarkersOutstanding(partitions):
-            return f"{partitions} partitions wait for the marker of the transaction before"
+            return f"{partitions} partitions wait for the marker of the previous transaction"
         case AbortsOpenTransaction():
-            return "the transaction that was open is aborted first"
+            return "the open transaction is aborted first"
         case NoProducerId(reason):
-            return f"no producer id could be drawn ({reason})"
+            return f"no producer id could be allocated ({reason})"
         case RecordTooLarge(partitions, max_bytes):
             return f"a record of {partitions} partitions would be larger than message.max.bytes={max_bytes}"
         case PartitionsMissing(partitions):

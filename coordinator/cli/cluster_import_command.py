@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from coordinator.config.settings import Settings
 
 EPILOG = """Properties come from --config, the environment and -o, as for `groupd serve`; cluster.etcd.endpoints is
-needed. Nothing of the cluster may be in etcd yet, no process may use the directories, and no transaction may be
-open in them. What was broken off is simply run again. Afterwards each directory is that of its node in the cluster.
+required. etcd must not have keys of the cluster yet, no process may use the directories, and no transaction may be
+open in them. Run an interrupted import again. Afterwards each directory belongs to its node in the cluster.
 Examples:
 
 \b
 groupd cluster import --data-dir data -o cluster.etcd.endpoints=etcd1:2379,etcd2:2379,etcd3:2379
 groupd cluster import --data-dir copy1 --data-dir copy2 --data-dir copy3 --config server.properties
 
-Exit codes: 0 done; 2 it could not be done."""
+Exit codes: 0 done; 2 the import failed."""
 
 
 @click.command(epilog=EPILOG)
@@ -34,10 +34,10 @@ Exit codes: 0 done; 2 it could not be done."""
     required=True,
     multiple=True,
     metavar="DIR",
-    help="What to import; of several nodes of one cluster, each.",
+    help="A data directory; repeat it for each node of one cluster.",
 )
 @click.option(
-    "--node-id", type=click.IntRange(0, 2**31 - 1), metavar="ID", help="The node that DIR has to be of."
+    "--node-id", type=click.IntRange(0, 2**31 - 1), metavar="ID", help="The expected node id of DIR."
 )
 @click.option(
     "--config", "config_file", metavar="FILE", help="A properties file in Java's form, as Kafka's own."
@@ -57,7 +57,7 @@ def import_cluster(
         config = settings.parse()
         if not config.is_cluster:
             raise ConfigError(
-                "cluster.etcd.endpoints: which etcd? Say it with -o, --config or the environment"
+                "cluster.etcd.endpoints is not set: set it with -o, --config or the environment"
             )
         if node_id is None and "node.id" in settings.origins and len(data_dirs) == 1:
             node_id = config.node_id
@@ -93,9 +93,9 @@ async def _import_directories(
     finally:
         await engine.close()
     if done.was_done:
-        lines = [f"Cluster {done.cluster_id} was imported from there before."]
+        lines = [f"Cluster {done.cluster_id} was already imported from there."]
     else:
         offsets = f"{done.size_bytes:,} bytes of __consumer_offsets"
-        lines = [f"Cluster {done.cluster_id} is made. Topics: {done.topics}; {offsets}."]
+        lines = [f"Created cluster {done.cluster_id}. Topics: {done.topics}; {offsets}."]
         lines += [f"Left out: {line}" for line in done.left_out]
     return [*lines, f"Start its brokers with CLUSTER_ID={done.cluster_id}"]

@@ -140,7 +140,7 @@ _COLOR_OPTION: Final[Mapping[str, Any]] = {
     "default": AUTO,
     "show_default": True,
     "callback": _parse_color,
-    "help": "Whether to use colours. By itself a terminal has them, unless NO_COLOR is set.",
+    "help": "Whether to use colours. By default only on a terminal without NO_COLOR.",
 }
 
 

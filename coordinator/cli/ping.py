@@ -19,9 +19,7 @@ def _receive(connection: socket.socket, length: int) -> bytes:
     while len(data) < length:
         part = connection.recv(length - len(data))
         if not part:
-            raise _NoAnswer(
-                "the connection was closed. If that listener wants TLS, --command-config says how"
-            )
+            raise _NoAnswer("the connection was closed. If the listener requires TLS, use --command-config")
         data += part
     return data
 
@@ -41,12 +39,12 @@ def _ping_broker(host: str, port: int, timeout_s: float) -> int:
         head = _receive(connection, 4)
         size = int.from_bytes(head, "big", signed=True)
         if head.startswith(b"\x15\x03"):
-            raise _NoAnswer("it wants TLS (--command-config)")
+            raise _NoAnswer("it requires TLS (--command-config)")
         if not 4 <= size <= _MAX_RESPONSE_BYTES:
-            raise _NoAnswer(f"it announced an answer of {size} bytes")
+            raise _NoAnswer(f"it announced a response of {size} bytes")
         frame = _receive(connection, size)
     if int.from_bytes(frame[:4], "big") != _CORRELATION_ID:
-        raise _NoAnswer("it answered another question")
+        raise _NoAnswer("its response belongs to another request")
     response = decode(ApiVersionsResponse, 0, frame, 4)
     if response.error_code != ErrorCode.NONE:
         raise _NoAnswer(f"it answered error {response.error_code}")
@@ -74,12 +72,12 @@ def _ping_as_configured(host: str, port: int, timeout_s: float, path: str) -> in
 @click.command()
 @click.argument("address", metavar="HOST:PORT")
 @click.option("--timeout", default=5.0, show_default=True, type=click.FloatRange(min=0.001), help="Seconds.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code says it.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing, and only set the exit code.")
 @click.option(
     "--command-config",
     envvar="GROUPD_COMMAND_CONFIG",
     metavar="FILE",
-    help="A client's properties, as Kafka's own commands take them: TLS and the login are tried as well. "
+    help="A client's properties, as for Kafka's own commands; the command then also tests TLS and the login. "
     "[env: GROUPD_COMMAND_CONFIG]",
 )
 def ping(address: str, timeout: float, quiet: bool, command_config: str | None) -> None:
@@ -104,6 +102,6 @@ def ping(address: str, timeout: float, quiet: bool, command_config: str | None) 
             click.echo(f"{address} does not answer: {format_error_reason(error)}", err=True)
         sys.exit(1)
     except UnicodeError:
-        raise click.UsageError(f"HOST:PORT: {host} cannot be the name of a host") from None
+        raise click.UsageError(f"HOST:PORT: {host} is not a valid host name") from None
     if not quiet:
         click.echo(f"{address} answers and serves {apis} APIs")

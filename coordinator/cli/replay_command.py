@@ -37,25 +37,28 @@ _EMIT_FORMS: Final = ("scenario", "pytest")
 @click.command(epilog=EPILOG)
 @click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option(
-    "--until", type=click.IntRange(min=1), metavar="N", help="Only up to input N; say how the group is then."
+    "--until",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Replay up to input N, and print the state of the group.",
 )
-@click.option("--ledger", "shows_ledger", is_flag=True, help="Say why the group rebalanced.")
+@click.option("--ledger", "shows_ledger", is_flag=True, help="Print the rebalance ledger.")
 @click.option(
-    "--find", "oracle", metavar="ORACLE", help="Say after which inputs this oracle finds something."
+    "--find", "oracle", metavar="ORACLE", help="Print the inputs after which this oracle finds a violation."
 )
-@click.option("-o", "options", multiple=True, metavar="NAME=VALUE", help="What if this property had been so?")
+@click.option("-o", "options", multiple=True, metavar="NAME=VALUE", help="Replay with this property.")
 @click.option(
     "--drop",
     "drops",
     multiple=True,
     metavar="WORDS",
-    help="What if this input had not been? 'fire bob', 'LeaveGroup bob', 12.",
+    help="Replay without this input: 'fire bob', 'LeaveGroup bob', 12.",
 )
 @click.option("--emit", type=click.Choice(_EMIT_FORMS), help="Write a scenario, or a test for pytest.")
 @click.option(
     "--me",
     metavar="CLIENT_ID",
-    help="With --emit pytest: the member with a real consumer. [default: the first member]",
+    help="With --emit pytest: the member that is a real consumer. [default: the first member]",
 )
 @click.option(
     "--scrub",
@@ -64,7 +67,7 @@ _EMIT_FORMS: Final = ("scenario", "pytest")
     type=click.Path(dir_okay=False, allow_dash=True),
     help="Write the recording without hosts and user data.",
 )
-@click.option("--any-version", is_flag=True, help="Play what another version of groupd recorded.")
+@click.option("--any-version", is_flag=True, help="Accept a recording of another version of groupd.")
 def replay_recording(path: str, **options: Any) -> NoReturn:
     """Play the recording in FILE again, and say whether the same comes of it."""
     replace_closed_stderr()
@@ -92,7 +95,7 @@ def _check_options(
     scrubbed_path: str | None,
     any_version: bool,
 ) -> None:
-    """Raises UsageError where two options do not go together."""
+    """Raises UsageError where two options exclude each other."""
     alone = {"--find": oracle, "--emit": emit, "--scrub": scrubbed_path}
     others = {
         "--until": until,
@@ -103,6 +106,6 @@ def _check_options(
     given = [name for name, value in alone.items() if value is not None]
     with_it = [name for name, value in others.items() if value is not None]
     if len(given) > 1 or (given and with_it):
-        raise click.UsageError(f"{' and '.join([*given, *with_it][:2])} do not go together")
+        raise click.UsageError(f"{' and '.join([*given, *with_it][:2])} exclude each other")
     if me is not None and emit != "pytest":
-        raise click.UsageError("--me belongs to --emit pytest")
+        raise click.UsageError("--me is only for --emit pytest")

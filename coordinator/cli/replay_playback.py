@@ -136,12 +136,12 @@ def _what_if(recorded: RecordingFile, options: ReplayOptions) -> int:
     if options.shows_ledger:
         _print_lines(format_entries(ledger.list_entries()))
     if first is None and not added:
-        _print_lines(f"identical all the same: {format_counts(inputs, generations)}")
+        _print_lines(f"still identical: {format_counts(inputs, generations)}")
         return SAME
     if first is not None:
         _print_lines(format_difference(first))
-    more = f", {added} timers and pieces of work that the recording does not have" if added else ""
-    _print_lines(f"{format_counts(inputs, generations)}: {different} come out otherwise{more}")
+    more = f", {added} timers and background jobs that the recording does not have" if added else ""
+    _print_lines(f"{format_counts(inputs, generations)}: {different} have another outcome{more}")
     return OTHER
 
 
@@ -157,7 +157,7 @@ def _find(recorded: RecordingFile, name: str) -> int:
             f"{one.finding.detail}"
         )
     if not found:
-        _print_lines(f"{name} finds nothing in {recorded.inputs} inputs")
+        _print_lines(f"{name} reports nothing in {recorded.inputs} inputs")
     return OTHER if found else SAME
 
 

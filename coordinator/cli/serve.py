@@ -36,7 +36,7 @@ def _format_default(name: str) -> str:
     "--listen",
     multiple=True,
     metavar="HOST:PORT",
-    help=f"Where clients connect. {_format_default('listeners')}",
+    help=f"Address for clients. {_format_default('listeners')}",
 )
 @click.option(
     "--advertise",
@@ -47,12 +47,10 @@ def _format_default(name: str) -> str:
 @click.option(
     "--http",
     metavar="HOST:PORT",
-    help=f"Where /health, /ready, /metrics are; `off` for nowhere. {_format_default('http.listener')}",
+    help=f"Address of the HTTP port; `off` disables it. {_format_default('http.listener')}",
 )
-@click.option(
-    "--data-dir", metavar="DIR", help=f"Where topics and offsets are kept. {_format_default('log.dirs')}"
-)
-@topics_option(help_text="Create a topic, or grow it; may be repeated.")
+@click.option("--data-dir", metavar="DIR", help=f"The data directory. {_format_default('log.dirs')}")
+@topics_option(help_text="Create a topic, or add partitions; may be repeated.")
 @click.option(
     "--config", "config_file", metavar="FILE", help="A properties file in Java's form, as Kafka's own."
 )
@@ -67,14 +65,14 @@ def _format_default(name: str) -> str:
     type=int,
     default=1,
     metavar="N",
-    help="Serve as so many brokers in this process, with consecutive ports; for tests of clients.",
+    help="Number of brokers in this process, with consecutive ports; for tests of clients.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="What goes to the log.",
+    help="Level of the log.",
 )
 def serve(
     listen: tuple[str, ...],

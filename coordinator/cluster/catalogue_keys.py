@@ -90,7 +90,7 @@ class CatalogueKeys:
         """Read the cluster's identity, which guards all later reads and writes. Raises KeyValueStoreError."""
         page = await self._unguarded.read(ReadRange(self._keys.meta))
         if not page.entries:
-            raise StoreUnavailable("etcd does not have what the cluster was made with")
+            raise StoreUnavailable("etcd does not have the identity of the cluster")
         [entry] = page.entries
         self.cluster_entry = entry
         self._store = GuardedKeyValueStore(self._unguarded, CreatedAt(entry.key, entry.created_at))
@@ -101,7 +101,7 @@ class CatalogueKeys:
             return
         page = await self._store.read(ReadRange(self.cluster_entry.key))
         if [entry.value for entry in page.entries] != [self.cluster_entry.value]:
-            raise StoreUnavailable("etcd does not have any more what the cluster was made with")
+            raise StoreUnavailable("etcd no longer has the identity of the cluster")
 
     # Mirror
 
@@ -291,7 +291,7 @@ class CatalogueKeys:
                 return
             # Another broker has changed one of the keys: the next attempt merges both changes.
             await self.refresh_keys(keys)
-        raise ClusterChangeRefused("other brokers of the cluster keep changing the same")
+        raise ClusterChangeRefused("other brokers of the cluster keep changing the same keys")
 
     async def _guard_removals(self) -> WrittenAt:
         """Return a comparison that holds until the next removal.
@@ -376,7 +376,7 @@ class CatalogueKeys:
             )
             if outcome.succeeded or has_them:
                 return
-        raise ClusterChangeRefused("other brokers of the cluster keep changing the same")
+        raise ClusterChangeRefused("other brokers of the cluster keep changing the same keys")
 
     async def _transact(self, transaction: StoreTransaction) -> TransactionResult:
         for _ in range(_MAX_TRIES - 1):
@@ -428,10 +428,10 @@ class CatalogueKeys:
                 await asyncio.sleep(_RETRY_S)
                 continue
             except UnreadableKey as error:
-                raise ClusterChangeRefused(f"the next producer id in etcd {error}") from error
+                raise ClusterChangeRefused(f"the key of the next producer id in etcd {error}") from error
             if outcome.succeeded:
                 return first
-        raise ClusterChangeRefused("etcd gives out no producer ids")
+        raise ClusterChangeRefused("etcd did not allocate producer ids in time")
 
 
 def _parse_configs(entry: KeyEntry) -> dict[str, str]:

@@ -154,7 +154,7 @@ class ClusterSession:
     def advance_time(self, now_ms: int) -> list[SessionEvent]:
         """End the session if its deadline has passed. Call it at the start of each turn."""
         if self.state in (SessionState.REGISTERING, SessionState.LIVE) and now_ms >= self.deadline_ms:
-            return self._end("no renewal was answered in time", now_ms)
+            return self._end("etcd answered no renewal in time", now_ms)
         return []
 
     def next_command(self, now_ms: int) -> SessionCommand | None:

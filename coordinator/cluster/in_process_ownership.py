@@ -144,7 +144,7 @@ class InProcessOwnership:
         """
         if to not in self._live:
             raise ClusterOperationError(
-                f"broker {to} is stopped" if to in self.all_brokers else f"there is no broker {to}"
+                f"broker {to} is stopped" if to in self.all_brokers else f"broker {to} does not exist"
             )
         before = self.find_owner(partition)
         if before == to:
@@ -184,11 +184,11 @@ class InProcessOwnership:
     def stop_broker(self, node_id: int) -> None:
         """Stop a broker and move its partitions to other live replicas. Raises ClusterOperationError."""
         if node_id not in self.all_brokers:
-            raise ClusterOperationError(f"there is no broker {node_id}")
+            raise ClusterOperationError(f"broker {node_id} does not exist")
         if node_id not in self._live:
-            raise ClusterOperationError(f"broker {node_id} is stopped already")
+            raise ClusterOperationError(f"broker {node_id} is already stopped")
         if len(self._live) == 1:
-            raise ClusterOperationError(f"broker {node_id} is the last one")
+            raise ClusterOperationError(f"broker {node_id} is the last running broker")
         owned = [partition for partition in self._partitions() if self.find_owner(partition) == node_id]
         del self._live[node_id]
         for partition in owned:
@@ -201,7 +201,7 @@ class InProcessOwnership:
     def start_broker(self, node_id: int) -> None:
         """Start a stopped broker, which then owns its partitions without an owner. Raises ClusterOperationError."""
         if node_id not in self.all_brokers:
-            raise ClusterOperationError(f"there is no broker {node_id}")
+            raise ClusterOperationError(f"broker {node_id} does not exist")
         if node_id in self._live:
             raise ClusterOperationError(f"broker {node_id} is not stopped")
         owners = {partition: self.find_owner(partition) for partition in self._partitions()}

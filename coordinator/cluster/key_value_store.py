@@ -165,7 +165,7 @@ class KeyValueStore(Protocol):
 
 def find_prefix_end(prefix: bytes) -> bytes:
     """Return the end of the range of keys that start with `prefix`, which must not be empty or end with 0xff."""
-    assert prefix, "a range of everything was asked for"
+    assert prefix, "a range must have an end"
     assert prefix[-1] < 0xFF, prefix
     return prefix[:-1] + bytes([prefix[-1] + 1])
 

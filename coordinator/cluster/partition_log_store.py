@@ -113,7 +113,7 @@ def decode_manifest(value: bytes) -> Manifest:
             log_start_offset=int(fields.get("log_start_offset", 0)),
         )
     except (ValueError, TypeError, KeyError) as error:
-        raise ManifestDamaged(f"a manifest makes no sense: {error!r}") from error
+        raise ManifestDamaged(f"a manifest is not valid: {error!r}") from error
     bases = [segment.base_offset for segment in segments]
     if bases != sorted(set(bases)) or (bases and bases[-1] >= manifest.end_offset):
         raise ManifestDamaged(f"the segments of a manifest overlap: {bases}, {manifest.end_offset}")

@@ -110,7 +110,7 @@ def merge_topic(
             raise ClusterChangeRefused(f"topic {name} was deleted by another broker")
         return dict(own)
     if shared["topic_id"] != own["topic_id"]:
-        raise ClusterTopicExists(f"topic {name} was made by another broker")
+        raise ClusterTopicExists(f"topic {name} was created by another broker")
     base: Mapping[str, Any] = before or {"partitions": 0, "configs": {}}
     has_grown = own["partitions"] > base["partitions"]
     partitions = max(shared["partitions"], own["partitions"]) if has_grown else shared["partitions"]

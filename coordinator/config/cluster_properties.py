@@ -145,10 +145,10 @@ class ClusterProperties(Properties):
             names = f"cluster.etcd.{one}", f"cluster.etcd.{other}"
             values = [getattr(self, name.replace(".", "_")) for name in names]
             if bool(values[0]) != bool(values[1]):
-                raise ConfigError(f"{names[0]} and {names[1]} are there together, or not at all", *names)
+                raise ConfigError(f"set both {names[0]} and {names[1]}, or neither", *names)
         if self.cluster_etcd_cert and not self.cluster_etcd_ca:
             raise ConfigError(
-                "cluster.etcd.cert is of no use without cluster.etcd.ca",
+                "cluster.etcd.cert has no effect without cluster.etcd.ca: set both",
                 "cluster.etcd.cert",
                 "cluster.etcd.ca",
             )
@@ -157,7 +157,7 @@ class ClusterProperties(Properties):
         if self.broker_session_timeout_ms < _MIN_SESSION_MS:
             name = "broker.session.timeout.ms"
             raise ConfigError(
-                f"{name} ({self.broker_session_timeout_ms}) is less than {_MIN_SESSION_MS}, and etcd ends no "
-                "session sooner",
+                f"{name} ({self.broker_session_timeout_ms}) must be at least {_MIN_SESSION_MS}, the "
+                "shortest session of etcd",
                 name,
             )

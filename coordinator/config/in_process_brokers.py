@@ -31,7 +31,7 @@ def find_port_step(listeners: Sequence[Listener], brokers: int) -> int:
         for what, address in (("listeners", listener.address), ("advertised.listeners", listener.advertised)):
             if address is not None and address.port and address.port + (brokers - 1) * step > MAX_PORT:
                 raise ConfigError(
-                    f"{what}: {listener.name} at port {address.port} leaves no room for the ports of {brokers} "
+                    f"{what}: {listener.name} at port {address.port} is too high for the ports of {brokers} "
                     "brokers",
                     what,
                 )
@@ -59,7 +59,7 @@ def _list_port_distances(listeners: Sequence[Listener]) -> Iterator[int]:
 
 
 def create_broker_listeners(listeners: Sequence[Listener], number: int, step: int) -> list[Listener]:
-    """Return the listeners of a broker. In: its number, 0 for the first; the step of `find_port_step`."""
+    """Return the listeners of broker `number`, 0 for the first. `step` comes from `find_port_step`."""
     return [
         replace(
             listener,
@@ -90,6 +90,7 @@ def parse_racks(text: str, brokers: int) -> list[str | None]:
         return [text] * brokers
     if len(parts) != brokers:
         raise ConfigError(
-            f"{RACK_PROPERTY}: {len(parts)} racks are listed, and there are {brokers} brokers", RACK_PROPERTY
+            f"{RACK_PROPERTY}: {len(parts)} racks for {brokers} brokers: list one rack, or one for each broker",
+            RACK_PROPERTY,
         )
     return [part or None for part in parts]

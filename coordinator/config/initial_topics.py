@@ -120,6 +120,6 @@ def _parse_options(variable: str, entry: str, text: str) -> dict[str, str]:
 
 def _invalid(variable: str, entry: str) -> InvalidTopicText:
     return InvalidTopicText(
-        f"{variable}: {entry} is not {_FORM} (with any number of --config=NAME=VALUE behind it), so that the topic "
-        "is not created: correct the entry"
+        f"{variable}: {entry} is not {_FORM} (optionally followed by --config=NAME=VALUE), so the topic is not "
+        "created: correct the entry"
     )

@@ -39,9 +39,7 @@ def find_inter_broker_name(config: Config, properties: Mapping[str, str]) -> str
     """
     name = config.inter_broker_listener_name.upper()
     if name and _PROTOCOL in properties:
-        raise ConfigError(
-            f"{_NAME} and {_PROTOCOL} are two ways to say the same: one is enough", _NAME, _PROTOCOL
-        )
+        raise ConfigError(f"{_NAME} and {_PROTOCOL} are both set: set only one", _NAME, _PROTOCOL)
     return name or (config.security_inter_broker_protocol if _PROTOCOL in properties else "")
 
 
@@ -81,7 +79,7 @@ def check_endpoint_identification(values: ListenerValues, listener: Listener) ->
     if algorithm.lower() not in ("", _HTTPS):
         name = values.find_name(_ENDPOINT_IDENTIFICATION)
         raise ConfigError(
-            f"{name}: for the listener {listener.name} there is {_HTTPS}, or nothing, and not {algorithm}",
+            f"{name}: the listener {listener.name} accepts {_HTTPS} or an empty value, not {algorithm}",
             name,
         )
 
@@ -100,12 +98,12 @@ def create_inter_broker_login(
         ConfigError: the listener does not offer the mechanism.
     """
     mechanism = config.sasl_mechanism_inter_broker_protocol
-    where = f"the brokers reach each other by the listener {listener.name}, which is {listener.protocol}"
+    where = f"{listener.name} is the listener between brokers and is {listener.protocol}"
     usable = [each for each in jaas_options if each in LOGIN_MECHANISMS]
     if mechanism not in usable:
         mechanisms = ", ".join(usable) or "nothing"
         raise ConfigError(
-            f"{_MECHANISM}={mechanism}: {where}, and for that it has {mechanisms} (sasl.enabled.mechanisms)",
+            f"{_MECHANISM}={mechanism}: {where}, where sasl.enabled.mechanisms has {mechanisms}: use one of them",
             _MECHANISM,
             "sasl.enabled.mechanisms",
         )
@@ -227,14 +225,14 @@ def _check_store(values: ListenerValues, listener: Listener, store: str) -> None
         refuse(f"{texts} is missing", chain)
     if values.get(texts):
         if not is_pem:
-            refuse(f"{type_} has to be {_PEM}", texts, type_)
+            refuse(f"{type_} must be {_PEM}", texts, type_)
         if is_keystore and not values.get(chain):
             refuse(f"{chain} is missing", texts)
         if values.get(location):
-            refuse(f"{location} is there as well", texts, location)
+            refuse(f"{location} must not be set as well", texts, location)
     if is_pem and values.get(password):
         instead = "; the key's is ssl.key.password" if is_keystore else ""
-        refuse(f"{_PEM} has no such password{instead}", password, type_)
+        refuse(f"{_PEM} takes no such password{instead}", password, type_)
     if values.get(password) and not values.get(location):
         refuse(f"{location} is missing", password)
     if is_keystore and not is_pem and values.get(location) and not values.get(password):
@@ -261,7 +259,7 @@ def _check_cipher_suites(values: ListenerValues, listener: Listener) -> None:
     if not usable:
         property_name = values.find_name(name)
         raise ConfigError(
-            f"{property_name}: the listener {listener.name} has none of them for {', '.join(versions)}",
+            f"{property_name}: none of them is usable on the listener {listener.name} with {', '.join(versions)}",
             property_name,
         )
 
@@ -284,17 +282,18 @@ def _parse_mechanisms(values: ListenerValues, listener: Listener) -> tuple[str, 
     accepted = ", ".join(SASL_MECHANISMS)
     if not values.is_set(_ENABLED):
         raise ConfigError(
-            f"{_ENABLED} is not set, and {where}: its default is GSSAPI, which is not served here; there is: "
+            f"{_ENABLED} is not set, and {where}: its default is GSSAPI, which groupd does not support. "
+            "Use one of: "
             f"{accepted}",
             _ENABLED,
             "listeners",
         )
     mechanisms: tuple[str, ...] = tuple(dict.fromkeys(values.get(_ENABLED)))
     if not mechanisms:
-        raise ConfigError(f"{name} names no mechanism, and {where}; there is: {accepted}", name)
+        raise ConfigError(f"{name} is empty, and {where}. Use one of: {accepted}", name)
     if mechanisms == (GSSAPI,):
         raise ConfigError(
-            f"{name}: GSSAPI (Kerberos) is not served here, and {where}; there is: {accepted}", name
+            f"{name}: groupd does not support GSSAPI (Kerberos), and {where}. Use one of: {accepted}", name
         )
     mechanisms = tuple(mechanism for mechanism in mechanisms if mechanism != GSSAPI)
     for mechanism in mechanisms:
@@ -309,7 +308,7 @@ def _parse_mechanisms(values: ListenerValues, listener: Listener) -> tuple[str, 
 def _check_handler(values: ListenerValues, listener: Listener, mechanism: str) -> None:
     name = f"{LISTENER_PREFIX}{listener.name.lower()}.{mechanism.lower()}.{_HANDLER}"
     if mechanism != "OAUTHBEARER" and values.find_name(_HANDLER, mechanism) == name:
-        raise ConfigError(f"{name}: {mechanism} has no callback handler here", name)
+        raise ConfigError(f"{name}: groupd supports no callback handler for {mechanism}. Remove it", name)
 
 
 def _read_jaas_options(
@@ -344,9 +343,11 @@ def _parse_jaas_property(name: str, text: str, mechanism: str) -> Mapping[str, s
     except JaasError as error:
         raise ConfigError(f"{name}: {error}", name) from None
     if len(modules) != 1:
-        raise ConfigError(f"{name}: there are {len(modules)} login modules, and only one can be", name)
+        raise ConfigError(f"{name}: exactly one login module is allowed, not {len(modules)}", name)
     if modules[0].name != _LOGIN_MODULES[mechanism]:
-        raise ConfigError(f"{name}: the login module of {mechanism} is {_LOGIN_MODULES[mechanism]}", name)
+        raise ConfigError(
+            f"{name}: the login module of {mechanism} must be {_LOGIN_MODULES[mechanism]}", name
+        )
     return modules[0].options
 
 
@@ -363,7 +364,7 @@ def _create_no_users_error(values: ListenerValues, listener: Listener) -> Config
     name = f"{LISTENER_PREFIX}{listener.name.lower()}.plain.{_JAAS}"
     text = f'{name} has no users of PLAIN ({_USER}NAME="PASSWORD")'
     if values.is_set(_JAAS):
-        text += f"; {values.find_name(_JAAS)} is not that: it has to be of a listener and a mechanism"
+        text += f"; {values.find_name(_JAAS)} has no effect here: prefix it with a listener and a mechanism"
     return ConfigError(text, name, values.find_name(_JAAS), values.find_name(_ENABLED))
 
 

@@ -89,7 +89,7 @@ def parse_address(text: str, what: str) -> Address:
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise ConfigError(f"{what}: {text} is not HOST:PORT (an IPv6 address stands in brackets)", what)
+        raise ConfigError(f"{what}: {text} is not HOST:PORT (with brackets around an IPv6 address)", what)
     if not (colon and _is_host(host) and _PORT.fullmatch(port) and int(port) <= MAX_PORT):
         raise ConfigError(f"{what}: {text} is not HOST:PORT", what)
     return Address(host, int(port))
@@ -114,8 +114,8 @@ def parse_http_listener(config: Config) -> Address | None:
     has_token = config.control_token or config.control_token_file
     if config.control_enable == "true" and address and not (address.is_loopback or has_token):
         raise ConfigError(
-            f"control.enable=true with http.listener={address}, which others can reach, needs a token "
-            "(control.token, or control.token.file); control.enable=open does without one",
+            f"control.enable=true with http.listener={address}, which other machines can reach, needs a token: "
+            "set control.token or control.token.file, or control.enable=open",
             *("control.enable", "http.listener"),
         )
     return address
@@ -137,7 +137,7 @@ def _parse_all(parts: Iterable[str], what: str) -> dict[str, Address]:
         name = name.upper()
         parsed = parse_address(address, what)
         if name in found:
-            raise ConfigError(f"{what}: there are two listeners {name}", what)
+            raise ConfigError(f"{what}: listener {name} is given twice", what)
         found[name] = parsed
     return found
 

@@ -378,10 +378,10 @@ class Config(
             )
         if self.control_token and self.control_token_file:
             names = "control.token", "control.token.file"
-            raise ConfigError(f"{names[0]} and {names[1]} are both there; one has the token", *names)
+            raise ConfigError(f"{names[0]} and {names[1]} are both set: set only one", *names)
         if self.control_enable == "open" and (self.control_token or self.control_token_file):
             raise ConfigError(
-                "control.enable=open lets everybody change groups, and there is a token (control.token)",
+                "control.enable=open and control.token contradict each other: set only one",
                 *("control.enable", "control.token", "control.token.file"),
             )
         self.check_consumer_groups()
@@ -389,7 +389,8 @@ class Config(
         self.check_cluster()
         if self.is_cluster and self.offsets_history == "keep":
             raise ConfigError(
-                "offsets.history=keep is not for a cluster: etcd is too small for it", "offsets.history"
+                "offsets.history=keep is not allowed in a cluster, because etcd is too small for it",
+                "offsets.history",
             )
 
     def view(self, view_class: type[V], **others: Any) -> V:

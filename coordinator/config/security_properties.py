@@ -244,7 +244,9 @@ class SecurityProperties(Properties):
     )
 
     def check_security(self, idle_ms: int) -> None:
-        """Raises ConfigError for values that contradict each other. In: connections.max.idle.ms."""
+        """Check that the values do not contradict each other. `idle_ms` is connections.max.idle.ms. Raises
+        ConfigError.
+        """
         delay_ms = self.connection_failed_authentication_delay_ms
         if 0 < idle_ms <= delay_ms != _FAILED_AUTHENTICATION_DELAY_MS:
             names = "connection.failed.authentication.delay.ms", "connections.max.idle.ms"
@@ -252,4 +254,4 @@ class SecurityProperties(Properties):
         if bool(self.http_tls_certificate) is not bool(self.http_tls_key):
             names = "http.tls.certificate", "http.tls.key"
             given, missing = names if self.http_tls_certificate else names[::-1]
-            raise ConfigError(f"{given} needs {missing} as well", given)
+            raise ConfigError(f"{given} also needs {missing}", given)

@@ -70,7 +70,7 @@ _FLAGS: Final = {
     "log.dirs": "--data-dir",
 }
 _ALL_LISTED: Final = "docs/configuration.md lists all properties"
-_REMOVE_HINT: Final = f"remove it, or take the property that it stands for ({_ALL_LISTED})"
+_REMOVE_HINT: Final = f"remove it, or set the property that it stands for ({_ALL_LISTED})"
 _BROKER_ID: Final = "broker.id"
 _ANY_ID: Final = "-1"
 """Kafka before 4 takes the next free broker id for this one, and wurstmeister/kafka has it as its default."""
@@ -111,7 +111,7 @@ def read_settings(
     for option in options:
         name, equals, text = option.partition("=")
         if not equals:
-            raise ConfigError(f"-o {option}: it is not of the form name=value")
+            raise ConfigError(f"-o {option}: write it as name=value")
         _set_known(settings, name.strip(), text.strip(), Origin("-o", f"-o {name.strip()}"))
     for name, text in (flags or {}).items():
         settings.set(name, text, Origin("the flags", _FLAGS.get(name, name)))
@@ -186,7 +186,7 @@ def _read_defaults(settings: Settings, environment: Mapping[str, str]) -> None:
 def _read_cluster_id(environment: Mapping[str, str], *, in_image: bool) -> str | None:
     variable, text = find_cluster_id(environment, in_image=in_image)
     if not text.isprintable() or " " in text:  # it becomes a line of meta.properties
-        raise ConfigError(f"{variable}: {text!r} is not valid: it must be printable text without blanks")
+        raise ConfigError(f"{variable}: {text!r} is not valid: it must be printable text without spaces")
     return text or None
 
 
@@ -202,7 +202,9 @@ def _read_image_files(settings: Settings, environment: Mapping[str, str], read: 
 
 
 def _read_environment(settings: Settings, environment: Mapping[str, str], used: Container[str]) -> None:
-    """Of two forms of one name Kafka's wins, as in Bitnami's image. In: variables that are already read."""
+    """Read the properties of the environment, except the variables `used` elsewhere. If a property is set in two
+    forms, Kafka's wins, as in Bitnami's image.
+    """
     names = {name: parse_variable_name(name) for name in environment if name.startswith(_PREFIX)}
 
     def rank(variable: str) -> tuple[bool, bool, str]:

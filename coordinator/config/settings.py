@@ -166,7 +166,8 @@ class Settings(Struct):
             ignored.setdefault(source, []).append(f"the listener {name}")
         found = [
             StartNotice(
-                f"Ignored from {source}, as groupd has no use for it: {', '.join(names)}", is_warning=False
+                f"Ignored from {source}, because they have no effect in groupd: {', '.join(names)}",
+                is_warning=False,
             )
             for source, names in ignored.items()
             if names
@@ -194,13 +195,13 @@ class Settings(Struct):
         for label, controllers in self.quorum.items():
             if brokers == 1:
                 yield (
-                    f"{label} names {controllers} controllers, but this groupd knows no other broker, so that its "
-                    f"topics and groups are its own: run one groupd with --brokers {controllers}, or a cluster on "
+                    f"{label} names {controllers} controllers, but this groupd is a single broker with its own "
+                    f"topics and groups: run one groupd with --brokers {controllers}, or a cluster on "
                     "etcd (cluster.etcd.endpoints)"
                 )
         factor = self.texts.get(_FACTOR, "")
         if factor.isdigit() and int(factor) > 1:
             yield (
-                f"{self.origins[_FACTOR].label}={factor} has no effect, because records have one replica here: use "
-                "a cluster on etcd for more (cluster.etcd.endpoints)"
+                f"{self.origins[_FACTOR].label}={factor} has no effect, because records have one replica without "
+                "a cluster on etcd (cluster.etcd.endpoints)"
             )

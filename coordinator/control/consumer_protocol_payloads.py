@@ -218,5 +218,5 @@ def format_partitions(places: Sequence[PartitionKey]) -> str:
 
 
 def sort_partitions(places: Iterable[PartitionKey]) -> list[PartitionKey]:
-    """By topic and number."""
+    """Sort partitions by topic and number."""
     return sorted(places)

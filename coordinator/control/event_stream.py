@@ -156,7 +156,7 @@ class EventSubscription:
         self._has_more.set()
 
     def close(self) -> None:
-        """There is nothing more for it."""
+        """End the subscription and discard its events."""
         self.is_closed = True
         self._past.clear()
         self._queue.clear()
@@ -238,7 +238,7 @@ class EventStream:
         ]
 
     def close(self) -> None:
-        """Nobody follows any more."""
+        """End the subscriptions of all readers."""
         for reader in self._subscriptions:
             reader.close()
 
@@ -315,17 +315,17 @@ def resolve_event_number(stream: EventStream, after: int | str, last: int | None
     found = parse_event_number(str(after))
     if found is None:
         detail = f'after: {printable(str(after))!r} is not an event: write 431, or "{stream.instance}.431".'
-        raise Problem(ProblemKind.BAD_REQUEST, "after is wrong", detail, {"pointer": "/after"})
+        raise Problem(ProblemKind.BAD_REQUEST, "after is invalid", detail, {"pointer": "/after"})
     if last is None:
         last = stream.last_seq
     if (found.mark is None and found.number > last) or found.mark not in (None, stream.instance):
         detail = (
             f"after: {printable(str(after))} is from before a restart of the daemon or a reset of the namespace. "
-            f"Event numbers began anew then, with the mark {stream.instance}, and have come to {last}. "
+            f"Event numbers then started again with the mark {stream.instance}; the last one is {last}. "
             "Start again from -1."
         )
         fields = {"mark": stream.instance, "seq": last}
-        raise Problem(ProblemKind.RESTARTED, "event numbers began anew", detail, fields)
+        raise Problem(ProblemKind.RESTARTED, "event numbers started again", detail, fields)
     return found.number
 
 
@@ -334,8 +334,8 @@ MAX_TEXT: Final = 1_000
 
 _SENTENCES: Final[Mapping[type[group_event_types.GroupEvent], str]] = {
     group_event_types.MemberRejoined: "{member} rejoins group {group}.",
-    group_event_types.MemberToldToRejoin: "{member} learns from an answer that it has to rejoin group {group}.",
-    group_event_types.SyncReceived: "{member} asks for its assignment in group {group}.",
+    group_event_types.MemberToldToRejoin: "{member} gets a response that it must rejoin group {group}.",
+    group_event_types.SyncReceived: "{member} requests its assignment in group {group}.",
     group_event_types.AssignmentApplied: "Group {group} is Stable in generation {generation}.",
     group_event_types.AssignmentFetched: "{member} fetched its assignment in generation {generation} of "
     "group {group}.",

@@ -36,7 +36,9 @@ def parse_duration_ms(value: int | str, field: str) -> int:
 
 
 def _invalid_duration(field: str, why: str) -> Problem:
-    return Problem(ProblemKind.BAD_REQUEST, f"{field} is wrong", f"{field}: {why}.", {"pointer": f"/{field}"})
+    return Problem(
+        ProblemKind.BAD_REQUEST, f"{field} is invalid", f"{field}: {why}.", {"pointer": f"/{field}"}
+    )
 
 
 MAX_NAMES: Final = 1000
@@ -56,7 +58,7 @@ def compile_name_pattern(names: NamePattern, pointer: str) -> Callable[[str], bo
     """Whether a name is one of those. Raises Problem (bad-request)."""
     several = [names] if isinstance(names, str) else names
     if not 0 < len(several) <= MAX_NAMES:
-        raise invalid_field_problem(pointer, f"{len(several)} names; there may be 1 to {MAX_NAMES}")
+        raise invalid_field_problem(pointer, f"{len(several)} names; use 1 to {MAX_NAMES}")
     exact = frozenset(name for name in several if "*" not in name)
     wild = [_compile_wildcard(name) for name in several if "*" in name]
     if not wild:
@@ -120,7 +122,7 @@ def matches_any(pattern: Callable[[str], bool] | None, names: Iterable[str]) -> 
 def invalid_field_problem(pointer: str, why: str) -> Problem:
     """A rule that says what no rule can say."""
     name = pointer.removeprefix("/").replace("/", ".")
-    return Problem(ProblemKind.BAD_REQUEST, f"{name} is wrong", f"{name}: {why}.", {"pointer": pointer})
+    return Problem(ProblemKind.BAD_REQUEST, f"{name} is invalid", f"{name}: {why}.", {"pointer": pointer})
 
 
 def impossible_field_problem(pointer: str, why: str) -> Problem:

@@ -31,7 +31,11 @@ def describe_remote_coordinator(ownership: PartitionOwnership, partition: TopicP
     if not ownership.is_remote(partition):
         return None
     owner = ownership.find_owner(partition)
-    return "has no coordinator now" if owner is None else f"is coordinated by broker {owner}: ask that one"
+    return (
+        "has no coordinator now"
+        if owner is None
+        else f"is coordinated by broker {owner}: send the request there"
+    )
 
 
 CLIENT_ID: Final = "groupd"
@@ -59,7 +63,9 @@ class InternalGroupClient:
     def __init__(
         self, runtime: Runtime[GroupShard], arrival: clock.Arrival, ownership: PartitionOwnership
     ) -> None:
-        """In: the instant that the engine takes for that of the request at hand; who coordinates what."""
+        """Create a client. `arrival` is the time that the engine uses as that of the current request; `ownership`
+        knows the coordinators.
+        """
         self._runtime = runtime
         self._arrival = arrival
         self._ownership = ownership
@@ -95,9 +101,20 @@ class InternalGroupClient:
         connection_id: int = 0,
         new_member_uuid: str = "",
     ) -> Any:
-        """Puts a request of the core to the partition of a group. In: the request and, for its context, the
-        version, the client and connection that it counts as from, and the UUID for a new member id. Out: the
-        response, when it is durable. Raises Problem (loading). Whoever gives up waiting leaves nothing behind."""
+        """Send a request of the core to the partition of a group, and return the durable response. A cancelled call
+        leaves no state behind.
+
+        Args:
+            group_id: the group.
+            request: the request.
+            api_version: version of the request's context.
+            client_id: client id of the context.
+            connection_id: connection id of the context.
+            new_member_uuid: the UUID for a new member id.
+
+        Raises:
+            Problem: the group is loading or has another coordinator.
+        """
         partition = self.find_partition(group_id)
         self._arrival.advance(clock.monotonic_ns())
         reply, answer = create_awaitable_reply()

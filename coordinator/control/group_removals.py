@@ -78,8 +78,13 @@ class GroupRemovals:
 
     @contextmanager
     def attributed_to(self, group_id: str | None, operation: str, by: str | None) -> Iterator[None]:
-        """Attribute the removals of a group, or of all, within the block to an operator. In: the operation as the
-        end of a clause ("advanced its clock by 11 min"); the operator's name, if known."""
+        """Attribute removals within the block to an operator.
+
+        Args:
+            group_id: the group; None: all groups.
+            operation: the operation as the end of a clause ("advanced its clock by 11 min").
+            by: the operator's name, if known.
+        """
         self._operations[group_id] = (operation, by or _OPERATOR)
         try:
             yield
@@ -114,7 +119,7 @@ class GroupRemovals:
         self._add(event.group_id, now.wall_ms, reason, by, f"{detail}, when {by} {operation[0]}")
 
     def on_namespace_reset(self, name: str, group_ids: Iterable[str], by: str | None) -> None:
-        """Note that a reset of a namespace removes these groups. In: the operator's name, if known."""
+        """Record that a reset of a namespace removes these groups. `by` is the operator's name, if known."""
         operator = printable(by or _OPERATOR)
         detail = f"{operator} reset the namespace {printable(name)}"
         for group_id in group_ids:
@@ -141,7 +146,7 @@ def why_absent(removal: GroupRemoval | None) -> str:
 
     That is when and why it was removed, or, for None, that groupd has no record of it."""
     if removal is None:
-        return "groupd has no record of a member or a committed offset of it since it started"
+        return "since its start groupd has seen no member and no committed offset of it"
     at = datetime.fromtimestamp(removal.at_ms / 1000).astimezone().strftime("%H:%M:%S")
     ago_s = max(0, clock.wall_ms() - removal.at_ms) / 1000
     return f"it was removed at {at}, {ago_s:.1f} s ago: {removal.detail}"

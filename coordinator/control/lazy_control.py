@@ -67,7 +67,7 @@ class LazyControlPlane:
             await self._services.loop.run_in_executor(None, _import_control)
             self.get_or_create()
         except Exception as problem:  # noqa: BLE001 - the coordinator runs without its control plane
-            _LOG.error("The control room cannot be made", exc_info=problem)
+            _LOG.error("Failed to create the control plane", exc_info=problem)
 
     def close(self) -> None:
         """Answer all waits and release all held requests."""

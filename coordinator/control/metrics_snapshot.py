@@ -49,7 +49,7 @@ class PhaseDurations:
         self.sum_ms += duration_ms
 
     def copy(self) -> "PhaseDurations":
-        """As they are now."""
+        """Return a copy of the current durations."""
         copied = PhaseDurations()
         copied.buckets, copied.sum_ms = self.buckets.copy(), self.sum_ms
         return copied
@@ -87,7 +87,7 @@ class GroupCounts:
         """In all of these, by phase as in `PHASES`."""
 
     def copy(self) -> "GroupCounts":
-        """As it is now."""
+        """Return a copy of the current counts."""
         copied = GroupCounts()
         copied.event_counts = self.event_counts.copy()
         copied.violations, copied.notices = self.violations.copy(), self.notices.copy()
@@ -113,7 +113,7 @@ class GroupCountTable:
             self._find_or_add(event.group_id).event_counts[added[0]] += added[1]
 
     def on_rebalance_closed(self, entry: LedgerEntry) -> None:
-        """A rebalance is over."""
+        """Count a closed rebalance."""
         took_ms = compute_phase_durations_ms(entry)
         if took_ms is None:
             return

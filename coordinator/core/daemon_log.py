@@ -144,7 +144,7 @@ class OngoingFailures:
         if failure is not None and failure[2]:
             count, since_ms, _, _ = failure
             seconds = (clock.monotonic_ms() - since_ms) / 1000
-            self._log.info("%s is in order again after %.1f s and %d failures", name, seconds, count)
+            self._log.info("%s recovered after %.1f s and %d failures", name, seconds, count)
 
 
 def format_repeats(count: int) -> str:

@@ -105,7 +105,7 @@ class ControlAccess(Struct, frozen=True, kw_only=True):
             raise Problem(
                 ProblemKind.FOREIGN_HOST,
                 "The request comes from a page of another site",
-                f"A page of {printable(caller.origin)} is not let in here (Origin).",
+                f"Requests from pages of {printable(caller.origin)} (Origin) are not allowed.",
             )
 
     def check_permission(self, caller: RequestOrigin) -> None:
@@ -122,7 +122,7 @@ class ControlAccess(Struct, frozen=True, kw_only=True):
         if scheme.lower() != _BEARER or not is_right:
             what = "Reading or changing" if self.guards_reading else "Changing"
             detail = f"{what} anything here needs the token (control.token): Authorization: Bearer TOKEN."
-            title = "The token is wrong" if caller.authorization else "The token is missing"
+            title = "The token is invalid" if caller.authorization else "The token is missing"
             raise Problem(ProblemKind.BAD_TOKEN, title, detail)
 
     def _check_host(self, caller: RequestOrigin) -> None:
@@ -167,7 +167,7 @@ def create_control_access(
     is_local = are_loopback(sockets)
     if config.control_enable == "true" and not (is_local or token):
         raise ConfigError(
-            f"control.enable=true needs a token (control.token): {own_host} can be reached by others",
+            f"control.enable=true needs a token (control.token): {own_host} can be reached by other machines",
             *("control.enable", "http.listener"),
         )
     return ControlAccess(

@@ -70,7 +70,7 @@ class HttpServer:
             )
             await self._service.start()
         except Exception as problem:  # noqa: BLE001 - the coordinator runs without its console
-            _LOG.error("The HTTP port cannot be served", exc_info=problem)
+            _LOG.error("The HTTP port failed", exc_info=problem)
             for bound in self._sockets:
                 bound.close()
 

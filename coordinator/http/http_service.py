@@ -147,7 +147,8 @@ class HttpConnections:
     def _warn_of_close(self, closed: HttpConnection) -> None:
         if self._line_limiter.admit_line(closed.address):
             _LOG.warning(
-                "Closing the HTTP connection from %s: there are %d (http.max.connections), and others need a place",
+                "Closing the HTTP connection from %s: the limit of %d connections "
+                "(http.max.connections) is reached",
                 *(closed.peer, self._max_connections),
             )
 
@@ -174,10 +175,10 @@ class HttpConnections:
         place."""
         if self._long_requests >= find_max_long_requests(self._max_connections):
             detail = (
-                f"{self._long_requests} waits and streams use connections already; the remaining ones of "
+                f"{self._long_requests} waits and streams already use connections; the remaining ones of "
                 f"{self._max_connections} (http.max.connections) are reserved for short requests."
             )
-            raise Problem(ProblemKind.TOO_MANY, "Too many wait", detail)
+            raise Problem(ProblemKind.TOO_MANY, "Too many waits", detail)
         self._long_requests += 1
         try:
             yield
@@ -335,11 +336,11 @@ class HttpService:
 
 
 PATHS: Final = {
-    "/v1": "groups: asked about and changed, with curl or a program",
+    "/v1": "query and change groups, with curl or a program",
     "/health": "whether the process runs",
     "/ready": "whether every group is loaded, and the disk takes commits",
-    "/metrics": "counts and times, for Prometheus",
-    "/metrics/groups": "the same of each group, and its lag; of some with ?match=billing*",
+    "/metrics": "metrics of the broker, for Prometheus",
+    "/metrics/groups": "metrics of each group with its lag; ?match=billing* selects groups",
 }
 """What there is besides the index page, in a few words."""
 
@@ -427,7 +428,7 @@ def _add_metrics(router: web.UrlDispatcher, page: MetricsPage) -> None:
         unknown = next((name for name in request.query if name != "match"), None)
         try:
             if unknown is not None:
-                raise invalid_field_problem(unknown, "there is no such parameter, but match")
+                raise invalid_field_problem(unknown, "the only parameter is match")
             text = await page.render_groups(
                 request.query.getall("match", [EVERY_GROUP]), request.headers.get("Accept", "")
             )
@@ -444,7 +445,7 @@ async def _refuse_bodies(request: web.Request, handler: Handler) -> web.StreamRe
     """Refuse a body. These paths take none, and the API checks its own bodies."""
     if not request.body_exists or is_api(request.path):
         return await handler(request)
-    answer = web.Response(status=413, text="Nothing here takes a body\n")
+    answer = web.Response(status=413, text="These paths take no body\n")
     answer.force_close()
     return answer
 
@@ -453,7 +454,9 @@ async def _refuse_bodies(request: web.Request, handler: Handler) -> web.StreamRe
 async def _list_paths_if_not_found(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer an unknown path with the list of paths."""
     if isinstance(request.match_info.http_exception, web.HTTPNotFound) and not is_api(request.path):
-        return web.Response(status=404, text=f"There is nothing here, but at {', '.join(['/', *PATHS])}\n")
+        return web.Response(
+            status=404, text=f"The path does not exist. The paths are {', '.join(['/', *PATHS])}\n"
+        )
     return await handler(request)
 
 
@@ -468,7 +471,10 @@ def allow_own_hosts(access: ControlAccess) -> Middleware:
         is_allowed = host is not None and (not host or not access.is_loopback or access.is_own_name(host))
         if is_allowed or is_api(request.path):
             return await handler(request)
-        text = f"{printable(host or header)} is not served here, but this machine only (http.listener)\n"
+        text = (
+            f"{printable(host or header)} is not a name of this machine, and the port serves only "
+            "this machine (http.listener)\n"
+        )
         if host is None:
             text = f"Host {printable(header)} is not valid: it must be a name or an address, and a port\n"
         return web.Response(status=421, reason="Misdirected Request", text=text)

@@ -134,7 +134,7 @@ class Acceptor:
             accepted.close()
             self._connections.remove(connection)
             _LOG.info(
-                "The connection from %s was lost while it was taken: %s",
+                "The connection from %s was lost while it was accepted: %s",
                 connection.client.peer,
                 format_error_reason(error),
             )

@@ -332,9 +332,8 @@ class Connection(ReplyQueue):
         """Others wait for the memory of this request, and it does not come."""
         self._endpoint.on_invalid_request(
             self,
-            f"of a request of {self._needed_bytes} bytes only {len(self._pending)} have come, and others "
-            f"wait for the "
-            "memory (queued.max.request.bytes, queued.max.request.stall.ms)",
+            f"only {len(self._pending)} of {self._needed_bytes} bytes of a request arrived, and other "
+            "requests wait for memory (queued.max.request.bytes, queued.max.request.stall.ms)",
         )
         self.abort()
 

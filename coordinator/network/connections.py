@@ -104,7 +104,9 @@ class Connections:
         """Calls `on_capacity` when there is place for a new connection again."""
         if not self._capacity_callbacks:
             self._full_since_ns = clock.monotonic_ns()
-            _LOG.warning("%d connections are open (max.connections): new ones have to wait", len(self.open))
+            _LOG.warning(
+                "The limit of %d connections (max.connections) is reached: new ones wait", len(self.open)
+            )
         self._capacity_callbacks.append(on_capacity)
 
     def admit(self, connection: OpenConnection) -> str | None:
@@ -141,7 +143,7 @@ class Connections:
         if self._capacity_callbacks and not self.is_full:
             waited_ns = clock.monotonic_ns() - self._full_since_ns
             self._full_ns += waited_ns
-            _LOG.info("There is place for new connections again after %.1f s", waited_ns / 1e9)
+            _LOG.info("Accepting connections again after %.1f s", waited_ns / 1e9)
             waiting, self._capacity_callbacks = self._capacity_callbacks, []
             for there_is_place in waiting:
                 there_is_place()

@@ -150,14 +150,14 @@ def _describe_bind_error(address: Address, option: str, error: OSError | Unicode
     """Why an address cannot be had, and what to do."""
     host, port = address
     if isinstance(error, UnicodeError):
-        return f"{host} cannot be the name of a host"
+        return f"{host} is not a valid host name"
     advice = f"Listen on every address ({option} 0.0.0.0:{port})"
     if option == LISTEN_OPTION:
-        advice += f", and tell clients to come to this one (--advertise {address})"
+        advice += f", and advertise this address to clients (--advertise {address})"
     if isinstance(error, socket.gaierror):
-        return f"the name {host} is not known here ({format_error_reason(error)}). {advice}"
+        return f"the host name {host} cannot be resolved ({format_error_reason(error)}). {advice}"
     if error.errno == errno.EADDRINUSE and port:
-        remedy = f"Stop that, or take another port ({option} {Address(host, 0)} takes any free one)"
+        remedy = f"Stop that process, or use another port ({option} {Address(host, 0)} uses any free one)"
         if option == HTTP_OPTION:
             remedy += f", or none ({option} off)"
         return f"port {port} is in use, perhaps by another groupd or a Kafka broker. {remedy}"
@@ -166,7 +166,7 @@ def _describe_bind_error(address: Address, option: str, error: OSError | Unicode
     if error.errno == errno.EACCES and port in _PRIVILEGED_PORTS:
         return (
             f"ports below {_PRIVILEGED_PORTS.stop} are privileged, and groupd runs as user id {os.geteuid()}. "
-            f"Take a higher one, such as {option} {Address(host, 10_000 + port)}"
+            f"Use a higher one, such as {option} {Address(host, 10_000 + port)}"
         )
     # create_server adds the address in its own form.
     return format_error_reason(OSError(error.errno, os.strerror(error.errno)) if error.errno else error)

@@ -194,7 +194,7 @@ class Routes:
             raise Malformed(f"api key {key} (version {version}) is not served")
         first = FIRST_SERVED_VERSION.get(key, api.versions.first)
         raise Malformed(
-            f"{api.name} (api key {key}) has no version {version} here, only {first} to {api.versions.last}"
+            f"{api.name} (api key {key}) version {version} is not supported, only {first} to {api.versions.last}"
         )
 
 

@@ -38,15 +38,15 @@ class HandshakeFailure(NamedTuple):
 
 
 NOT_TLS: Final = HandshakeFailure(
-    "plaintext", "it does not speak TLS: perhaps a client that is set to PLAINTEXT"
+    "plaintext", "it does not use TLS: perhaps a client with security.protocol=PLAINTEXT"
 )
-EVICTED: Final = HandshakeFailure("timeout", "it was not done when too many others had begun theirs")
-DISCONNECTED: Final = HandshakeFailure("left", "it went away before the handshake was done")
+EVICTED: Final = HandshakeFailure("timeout", "too many later handshakes began before it was complete")
+DISCONNECTED: Final = HandshakeFailure("left", "it disconnected before the handshake was complete")
 _NO_CERTIFICATE: Final = HandshakeFailure(
-    "no-certificate", "it has shown no certificate, and ssl.client.auth=required"
+    "no-certificate", "it sent no certificate, but ssl.client.auth=required"
 )
 _NO_VERSION: Final = HandshakeFailure(
-    "version", "it knows no version of TLS that is enabled (ssl.enabled.protocols)"
+    "version", "it supports no enabled version of TLS (ssl.enabled.protocols)"
 )
 _NO_CIPHER: Final = HandshakeFailure(
     "cipher", "it has no cipher suite in common with this listener (ssl.cipher.suites)"
@@ -76,7 +76,7 @@ def classify_failure(error: OSError) -> HandshakeFailure:
     """Why a handshake failed with this error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return HandshakeFailure(
-            "certificate", f"its certificate is not good for ssl.truststore: {error.verify_message}"
+            "certificate", f"its certificate is not trusted by ssl.truststore: {error.verify_message}"
         )
     if isinstance(error, ssl.SSLError):
         reason = error.reason or "UNKNOWN"

@@ -320,7 +320,7 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
             producer_id: Id of the producer.
             producer_epoch: Epoch of the producer.
             verification: Entry of `verify`; None without one.
-            is_verified: Whether the transaction coordinator has verified the transaction.
+            is_verified: Whether the start of a transaction needs a verification.
 
         Raises:
             InvalidProducerEpoch: The epoch is fenced.
@@ -483,7 +483,7 @@ class EngineContext:
                 observe(partition, events, first, now)
             except Exception as problem:  # noqa: BLE001 - a failing observer must not affect the partition
                 name = getattr(observe, "__qualname__", repr(observe))
-                _LOG.error("%s failed at what happened in %s", name, partition.name, exc_info=problem)
+                _LOG.error("%s failed to handle events of %s", name, partition.name, exc_info=problem)
 
 
 class WorkRunner:

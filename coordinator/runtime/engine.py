@@ -119,14 +119,14 @@ class Engine:
             elif receiver is not None:
                 self._deliver_to(receiver, message)
             else:
-                _LOG.error("A message to %s, which nobody receives: %r", message.topic, message.request)
+                _LOG.error("A message to %s without a receiver: %r", message.topic, message.request)
 
     @staticmethod
     def _deliver_to(receiver: Receiver, message: Message) -> None:
         try:
             receiver(message.key, message.request)
         except Exception as problem:  # noqa: BLE001 - later messages are still delivered
-            _LOG.error("A message to %s was not taken", message.topic, exc_info=problem)
+            _LOG.error("Failed to handle a message to %s", message.topic, exc_info=problem)
 
     def _on_all_read(self) -> None:
         if not self.is_loaded:

@@ -171,7 +171,7 @@ class Flusher:
         journal = None if log.journal is None else log.journal.journal
         error = None if journal is None else journal.take_failure()
         if error is not None:
-            _LOG.warning("Segments are synced instead of the journal: %s", format_error_reason(error))
+            _LOG.warning("Syncing segments instead of the journal: %s", format_error_reason(error))
 
     def settle_logs(self, logs: Iterable[PartitionLog]) -> None:
         """Sync segments with records that are durable only in the journal. Call it periodically."""

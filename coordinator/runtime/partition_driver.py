@@ -28,8 +28,8 @@ TRIAL_BYTES: Final = 64 * 1024
 """Size of a trial append in bytes. It exceeds most batches: with less free space, the next commits would fail."""
 
 REMEDY: Final = (
-    "What it holds is out of service until the log can be read. With groupd stopped, `groupd log verify` tells "
-    "what is wrong with it, and `groupd log repair` saves what is whole."
+    "Its groups and transactions are out of service. Stop groupd, find the damage with `groupd log verify`, and "
+    "repair the log with `groupd log repair`."
 )
 
 LoadListener = Callable[[CoordinatorPartition[Any]], None]
@@ -180,7 +180,7 @@ class PartitionDriver(Generic[M]):
         except (StorageError, OSError) as error:
             if count := self._failures.record_failure(str(partition.name), error):
                 self._log.error(
-                    "Only reading %s until it can be written: %s%s",
+                    "Serving only reads of %s until the disk accepts writes: %s%s",
                     partition.name,
                     format_error_reason(error),
                     format_repeats(count),
@@ -350,7 +350,7 @@ class PartitionDriver(Generic[M]):
             loaded = self._finish_load(partition, reading, log.durable_offset)
         except Exception as problem:  # noqa: BLE001 - the load of the reopened log reports what remains
             self._log.warning(
-                "%s cannot be read until its log is opened anew: %s",
+                "%s is unavailable until its log is opened again: %s",
                 partition.name,
                 format_error_reason(problem),
             )
@@ -408,7 +408,7 @@ class PartitionDriver(Generic[M]):
             count = self._failures.count_failure(error)
             if count:
                 self._log.error(
-                    "Reading %s without what can wait: %s%s",
+                    "Loading %s without files that can be written later: %s%s",
                     partition.name,
                     format_error_reason(error),
                     format_repeats(count),

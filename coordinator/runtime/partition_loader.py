@@ -146,7 +146,7 @@ class PartitionLoad(Generic[M]):
                 self._newest = NewestValues(self._codec)
                 self.records = 0
         for line in ignored:
-            self.warnings.append(f"The log is read without a state that is of no use: {line}")
+            self.warnings.append(f"Ignored a state file: {line}")
 
     def _begin_producers(self) -> Iterator[int]:
         """Load the producers up to the end of the state file; their snapshot may be older than it."""

@@ -62,7 +62,7 @@ class PartitionLogs:
         if log is None:
             return LoadSource(partial(self._open_for_writing, partial(self._topic.open_log, number)), True)
         if log.is_pinned:
-            log.poison(LogPoisoned(log.directory, "is about to be read again"))
+            log.poison(LogPoisoned(log.directory, "is about to be loaded again"))
             return None
         if log.failure is None and not log.is_closed:
             return LoadSource(partial(self._keep_for_writing, log), False)
@@ -111,7 +111,7 @@ class PartitionLogs:
         if log is None:
             return
         if log.is_pinned:
-            log.poison(LogPoisoned(log.directory, "is being given up"))
+            log.poison(LogPoisoned(log.directory, "is being released"))
             self._closing[number] = log
             self._loop.call_later(BUSY_RETRY_S, self._close_unused, number, log)
         elif not log.is_closed:

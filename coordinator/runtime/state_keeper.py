@@ -154,7 +154,9 @@ class StateKeeper:
         try:
             point = StatePoint.at_offset(log, log.log_end_offset)
         except (StorageError, OSError) as error:
-            self._log.warning("No state of %s is taken: %s", partition.name, format_error_reason(error))
+            self._log.warning(
+                "Failed to capture the state of %s: %s", partition.name, format_error_reason(error)
+            )
             return None
         return (
             None if point is None else _CapturedState(partition, log, machine, point, machine.copy_durable())
@@ -192,7 +194,7 @@ class StateKeeper:
             count = self._failures.count_failure(error)
             if count:
                 self._log.warning(
-                    "No state of %s could be written: %s%s",
+                    "Failed to write a state file of %s: %s%s",
                     captured.partition.name,
                     format_error_reason(error),
                     format_repeats(count),

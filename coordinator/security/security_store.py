@@ -115,7 +115,7 @@ class SecurityStore:
         added, removed = new.acls - base.acls, base.acls - new.acls
         async with self._change_lock:
             if self._is_stopped:
-                raise OSError(errno.ESHUTDOWN, "the daemon stops", SECURITY)
+                raise OSError(errno.ESHUTDOWN, "the daemon is stopping", SECURITY)
             old = self.state
             if old is not base:
                 acls = old.acls - removed | added
@@ -143,7 +143,7 @@ class _DirectoryStorage:
             count = self._failures.record_failure(SECURITY, error)
             if count:
                 _LOG.error(
-                    "ACLs and credentials cannot be changed: %s%s",
+                    "Failed to change ACLs or credentials: %s%s",
                     format_error_reason(error),
                     format_repeats(count),
                 )
@@ -161,7 +161,7 @@ def _note_security(directory: DataDirectory) -> None:
         directory.record_security()
     except OSError as error:
         _LOG.warning(
-            "A later start without %s will go unnoticed, because %s cannot be written: %s",
+            "groupd will not detect the loss of %s, because %s cannot be written: %s",
             *(SECURITY, META_PROPERTIES, format_error_reason(error)),
         )
 
@@ -193,7 +193,7 @@ def read_state(directory: DataDirectory, is_needed: bool) -> SecurityState:
     try:
         state = SecurityState.from_document(document)
     except ValueError as error:
-        raise DamagedFile(f"{directory.path}/{SECURITY}", f"makes no sense: {error}") from error
+        raise DamagedFile(f"{directory.path}/{SECURITY}", f"is not valid: {error}") from error
     _note_security(directory)
     return state
 
@@ -211,7 +211,8 @@ def _migrate_state(directory: DataDirectory, is_needed: bool) -> SecurityState:
         if is_needed:
             raise
         _LOG.error(
-            "Of the broker that had this directory no ACLs and no credentials are taken over: %s", error
+            "The ACLs and credentials of the directory's previous broker cannot be read and are ignored: %s",
+            error,
         )
         return SecurityState()
     if state.acls or state.scram:

@@ -67,7 +67,7 @@ def extract_batch(records: bytes | None, version: int) -> bytes:
         )
     magic = peek_magic(records)
     if magic > MAGIC:
-        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, f"there is no record format {magic}")
+        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, f"unknown record format {magic}")
     if magic != MAGIC:
         raise ProduceError(ErrorCode.INVALID_RECORD, f"records must be in format 2, not {magic}")
     if size < HEADER_BYTES:

@@ -352,7 +352,7 @@ class DataPlane:
         """
         illegal = find_name_error(name)
         if illegal is None and is_internal(name):
-            illegal = f"{name} belongs to the server"
+            illegal = f"{name} is an internal topic"
         if illegal is None and partitions < 1:
             illegal = f"topic {name} needs at least one partition"
         if illegal is not None:
@@ -393,7 +393,7 @@ class DataPlane:
             name: the name of the topic.
             topic_id: its id, 16 bytes.
             overrides: its properties.
-            partitions: returns the number of its partitions.
+            partitions: the number of its partitions.
             log: returns a partition's log, or None if it is offline.
             high_watermark: returns a partition's high watermark, where reads end.
             producers: returns a partition's producers. None: unknown, so `read_committed` consumers wait.

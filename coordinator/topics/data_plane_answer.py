@@ -140,17 +140,15 @@ MAX_REPORTED_MISSING: Final = 500
 class MissingReason(Enum):
     """The reason why a requested topic or partition is missing, as a clause for log lines."""
 
-    UNKNOWN = "there is no such topic"
+    UNKNOWN = "the topic does not exist"
     NO_PARTITION = "the topic has fewer partitions"
-    AUTO_CREATION_OFF = (
-        "there is no such topic, and auto.create.topics.enable=false keeps it from being created"
-    )
+    AUTO_CREATION_OFF = "the topic does not exist, and auto.create.topics.enable=false prevents its creation"
     NOT_ALLOWED = (
-        "there is no such topic, and the client does not let it be created (allow.auto.create.topics)"
+        "the topic does not exist, and the client does not allow its creation (allow.auto.create.topics)"
     )
-    ILLEGAL_NAME = "no topic can have such a name (1 to 249 ASCII letters, digits, '.', '_' and '-')"
+    ILLEGAL_NAME = "the name is not valid for a topic (1 to 249 ASCII letters, digits, '.', '_' and '-')"
     COLLIDES = "it is not created because another topic differs from it only in '.' and '_'"
-    INTERNAL = "it would be a broker's own topic, and is not here"
+    INTERNAL = "it is the name of an internal topic that does not exist here"
 
 
 class MissingTopic(Struct, frozen=True):

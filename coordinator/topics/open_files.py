@@ -55,8 +55,8 @@ class OpenFileLimit:
         if self.reserved + partitions > self.max_partitions:
             raise TooManyPartitions(
                 ErrorCode.POLICY_VIOLATION,
-                f"{partitions} more partitions would be {self.reserved + partitions}, and this broker has file "
-                f"descriptors for {self.max_partitions}, because its limit of open files is {self._limit}. "
+                f"{partitions} more partitions would be {self.reserved + partitions}, but this broker has file "
+                f"descriptors for only {self.max_partitions}, because its limit of open files is {self._limit}. "
                 f"{_REMEDY}",
             )
         self.reserved += partitions

@@ -129,7 +129,7 @@ class HostedPartition:
         Args:
             name: topic and number.
             open_log: opens the log.
-            expiration_ms: returns the time in milliseconds after which an idle producer expires.
+            expiration_ms: idle time in milliseconds after which a producer expires.
             is_flushed_always: whether appends are synced at once.
             open_files: counts open logs.
         """

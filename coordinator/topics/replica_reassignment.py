@@ -122,7 +122,10 @@ def _check_replicas(
         [(twice, _)] = Counter(replicas).most_common(1)
         problem = f"The manual partition assignment includes the broker {twice} more than once."
     elif len(replicas) > ownership.max_replicas(partition.topic):
-        problem = f"{partition} has one replica here, and {len(replicas)} are asked for: nothing is copied."
+        problem = (
+            f"{partition} can have only one replica here, not {len(replicas)}, because groupd does not copy "
+            "records."
+        )
     if problem is not None:
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 

@@ -314,7 +314,7 @@ def check_assignment(
         seen.add(broker_id)
     count = len(broker_ids)
     if problem is None and count > ownership.max_replicas(topic):
-        problem = f"a partition with {count} replica(s), but partitions have one here."
+        problem = f"a partition with {count} replica(s), but partitions have one replica here."
     if problem is None and count != factor:
         problem = (
             f"a partition with {count} replica(s), but this is not consistent with previous partitions, which have "
@@ -437,7 +437,8 @@ def _validate_growth(plane: DataPlane, entry: CreatePartitionsTopic) -> Topic:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not topic.hosted:
         raise ApiError(
-            ErrorCode.POLICY_VIOLATION, f"{topic.name} cannot grow: its groups would change places"
+            ErrorCode.POLICY_VIOLATION,
+            f"{topic.name}: adding partitions would move groups or transactions to other coordinators",
         )
     current = len(topic.partitions)
     if entry.count == current:

@@ -136,7 +136,7 @@ def _find_topic(
         return _build_refused((topic.name if may_describe else None, topic_id), _DENIED, _DENIED.message)
     if not topic.hosted:
         return _build_refused(
-            key, ErrorCode.POLICY_VIOLATION, f"{topic.name} holds the groups of this server"
+            key, ErrorCode.POLICY_VIOLATION, f"{topic.name} is an internal topic and cannot be deleted"
         )
     return topic
 

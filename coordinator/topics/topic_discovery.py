@@ -141,7 +141,7 @@ class TopicDiscovery:
         """Return the properties and the minimum number of partitions of a topic missing in the file."""
         if topic is None:
             self.adoption_messages.append(
-                f"{name}: its properties are not known, every record is kept: {KEEP_ALL}"
+                f"{name}: its properties are unknown, so all records are kept: {KEEP_ALL}"
             )
             return dict(KEEP_ALL), 0
         configs = {key: value for key, value in topic.configs.items() if key in TOPIC_CONFIG_KEYS}
@@ -149,7 +149,7 @@ class TopicDiscovery:
             self._defaults.parse(configs)
         except InvalidConfig as error:
             self.adoption_messages.append(
-                f"{name}: every record is kept, {KEEP_ALL}, because of its properties: {error}"
+                f"{name}: all records are kept, {KEEP_ALL}, because its properties are invalid: {error}"
             )
             return dict(KEEP_ALL), topic.partitions
         self.adoption_messages.append(f"{name}: {topic.partitions} partitions, properties {configs}")

@@ -4,8 +4,8 @@ Up to v4 the epoch stays, and ending a transaction that has not begun is an erro
 bumps the epoch. So a repeated request, which has the previous epoch, differs from the next end. An abort is always
 legal, because a producer does not know whether its brokers have begun a transaction for it.
 
-The coordinator writes Prepare*, then the marker of each partition, then Complete*; `transaction.py` says what must
-be durable first. Without partitions it writes both records at once. If the end bumps the epoch, the markers already
+The coordinator writes Prepare*, then the marker of each partition, then Complete*; `transaction.py` has the
+order. Without partitions it writes both records at once. If the end bumps the epoch, the markers already
 have the next epoch, so that partitions refuse later requests of the producer in the old one. If a producer id has
 no next epoch, its markers have the epoch that no producer gets, and Complete* has a new id at epoch 0.
 

@@ -119,7 +119,7 @@ class TransactionRecordCodec:
 def _check_value(value: TransactionLogValue) -> None:
     status = value.transaction_status
     if status not in WRITTEN:
-        raise Malformed(f"{status} is no state of a transaction that is written")
+        raise Malformed(f"{status} is not a written state of a transaction")
     if value.transaction_partitions is None and status != _EMPTY_STATUS:
         raise Malformed(f"a transaction that is {WRITTEN[status].value} has no list of partitions")
 

@@ -83,7 +83,7 @@ class CreatableTopicResult:
 
 @response(ApiKey.CREATE_TOPICS)
 class CreateTopicsResponse:
-    """v1 error message · v2 throttle time · v5 what was created (KIP-525) · v7 topic id"""
+    """v1 error message · v2 throttle time · v5 partitions, configs (KIP-525) · v7 topic id"""
 
     throttle_time_ms: Int32 = since("2+", default=0)
     topics: Array[CreatableTopicResult]

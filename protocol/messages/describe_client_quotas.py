@@ -20,7 +20,7 @@ from protocol.schema import (
 
 @struct
 class ComponentData:
-    """A part of what has quotas: user, client-id, ip. Match type 0 is the name in `match`, 1 the default, 2 any."""
+    """A part of a quota entity: user, client-id, ip. Match type 0 is the name in `match`, 1 the default, 2 any."""
 
     entity_type: String
     match_type: Int8

@@ -57,6 +57,6 @@ class WritableTxnMarkerResult:
 
 @response(ApiKey.WRITE_TXN_MARKERS)
 class WriteTxnMarkersResponse:
-    """v1 flexible; there is no throttle time"""
+    """v1 flexible; the response has no throttle time"""
 
     markers: Array[WritableTxnMarkerResult]

@@ -85,7 +85,7 @@ def find_logs(files: Files, path: str) -> list[LogListing]:
         return sorted(logs, key=_get_partition)
     if not names:
         raise NotALog(path, "is an empty directory")
-    raise NotALog(path, "holds neither segments of a log nor partitions with such")
+    raise NotALog(path, "has neither segments of a log nor partitions")
 
 
 def relist_log(files: Files, log: LogListing) -> LogListing:

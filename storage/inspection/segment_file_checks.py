@@ -324,4 +324,4 @@ def check_snapshots(
             yield path, error.reason
             continue
         if offset > log_end_offset:
-            yield path, f"is of what lies before offset {offset}, but the log ends at {log_end_offset}"
+            yield path, f"covers the log before offset {offset}, but the log ends at {log_end_offset}"

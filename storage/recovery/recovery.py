@@ -327,6 +327,6 @@ def replay_entries(
                 active.append(data, base_offset, next_offset - 1, latest_ms, config.index_interval_bytes)
                 missing_bytes += len(data)
         except CorruptBatch as error:
-            reason = f"what the journal has from offset {entry.base_offset} on: {error.reason}"
+            reason = f"journal entry at offset {entry.base_offset}: {error.reason}"
             raise LogDamaged(directory, reason, error.position) from error
     return missing_bytes

@@ -122,7 +122,7 @@ class RepairCopy:
             if known:
                 write_offsets(files, f"{self._target}/{name}", known)
         if is_directory and files.is_directory(f"{source}/{JOURNAL}"):
-            left_out.append(f"{source}/{JOURNAL}: belongs to the logs as they are there")
+            left_out.append(f"{source}/{JOURNAL}: belongs to the original logs")
         for path in self._find_other_files(source) if is_directory and source is not None else ():
             name = os.path.basename(path)
             if (data := self._read_small_file(path)) is not None:

@@ -168,13 +168,13 @@ def test_an_address_of_another_machine() -> None:
 
 def test_a_name_that_nobody_knows() -> None:
     text = refused(Address("no-such-host.invalid", 9092))
-    assert "the name no-such-host.invalid is not known" in text
+    assert "no-such-host.invalid" in text.split("(")[0]
     assert "--advertise no-such-host.invalid:9092" in text
 
 
 @pytest.mark.parametrize("host", ["two..dots", "x" * 70])
 def test_a_name_that_cannot_be_one(host: str) -> None:
-    assert f"{host} cannot be the name of a host" in refused(Address(host, 9092))
+    assert f"{host} is not a valid host name" in refused(Address(host, 9092))
 
 
 def test_a_privileged_port(monkeypatch: pytest.MonkeyPatch) -> None:

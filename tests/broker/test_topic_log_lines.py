@@ -17,7 +17,7 @@ def request(*names: str) -> MetadataRequest:
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [text for record in caplog.records if "asks for" in (text := record.getMessage())]
+    return [text for record in caplog.records if "requested" in (text := record.getMessage())]
 
 
 async def test_a_client_and_a_topic_have_one_line_with_what_keeps_it_from_being_created(
@@ -58,9 +58,9 @@ async def test_names_without_end_make_few_lines_that_are_short_and_cannot_be_for
         for number in range(10):
             names = [f"{number}-{other}\n{'x' * 200}" for other in range(MAX_KEYS)]
             await eve.call(request(*names), 9)
-        told = lines(caplog)
-    assert 1 <= len(told) <= 3
-    for line in told:
+        logged = lines(caplog)
+    assert 1 <= len(logged) <= 3
+    for line in logged:
         assert line.isprintable()
         assert len(line) < 1_500
-    assert "and 495 more" in told[0]
+    assert "and 495 more" in logged[0]

@@ -68,9 +68,9 @@ def test_acls_are_added_and_removed(daemon: Daemon) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("add", "--allow-principal", "User:a", "--operation", "write", "--group", "g"), "done to a GROUP"),
+        (("add", "--allow-principal", "User:a", "--operation", "write", "--group", "g"), "of a GROUP"),
         (("add", "--topic", "orders"), "--allow-principal"),
-        (("add", "--allow-principal", "User:a"), "say for what"),
+        (("add", "--allow-principal", "User:a"), "--topic"),
         (("add", "--allow-principal", "alice", "--topic", "orders"), "User:alice"),
         (("add", "--allow-principal", "User:a", "--deny-host", "h", "--topic", "t"), "--deny-principal"),
         (("add", "--allow-principal", "User:a", "--allow-host", "1.2.3.4/40", "--topic", "t"), "1.2.3.4/40"),

@@ -154,7 +154,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest(daemon: Daemon) -> None:
         refused = run(daemon, *arguments)
         assert refused.returncode == 2, refused
         assert f"did you mean {meant}?" in refused.stderr
-    assert "There are no faults" in done(daemon, "fault")
+    assert "No faults" in done(daemon, "fault")
 
 
 def test_names_that_are_empty_are_no_condition(daemon: Daemon) -> None:

@@ -97,7 +97,7 @@ def test_fields_before_the_damage_are_printed_with_the_reason(cut: int) -> None:
     result = run("decode", "JoinGroupRequest", "9", "--hex", data.hex())
     assert result.exit_code == 1
     assert '"billing"' in result.output
-    assert result.output.splitlines()[-1].startswith("not sound: ")
+    assert result.output.splitlines()[-1].startswith("invalid: ")
 
 
 def test_bytes_after_the_end_are_no_part_of_the_message() -> None:

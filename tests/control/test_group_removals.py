@@ -151,8 +151,8 @@ async def test_a_namespace_is_reset(serving: tuple[Server, ControlPlane]) -> Non
 
 async def test_a_group_that_was_never_there(serving: tuple[Server, ControlPlane]) -> None:
     _, control = serving
-    assert "groupd has no record of a member" in control.waits.explain_group(GROUP).detail
-    with pytest.raises(Problem, match="groupd has no record of a member"):
+    assert "groupd has seen no member" in control.waits.explain_group(GROUP).detail
+    with pytest.raises(Problem, match="groupd has seen no member"):
         await control.groups.describe_group(GROUP)
 
 

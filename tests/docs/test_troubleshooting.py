@@ -91,7 +91,7 @@ def test_an_invented_line_is_seen() -> None:
 
 
 def test_why_a_topic_is_missing_is_told_in_the_words_of_the_log() -> None:
-    asked = [line for _, line in quoted_lines(PAGE) if " asks for topic" in line]
+    asked = [line for _, line in quoted_lines(PAGE) if " requested topic" in line]
     assert asked
     reasons = tuple(f"): {why.value}" for why in MissingReason)
     assert [line for line in asked if not line.endswith(reasons)] == []

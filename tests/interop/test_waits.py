@@ -80,7 +80,7 @@ async def test_a_member_that_was_killed(trial: Trial) -> None:
     await trial.rebalance()
     said = await trial.not_ready(GroupConditions(state="Stable", members=3))
     assert "the JoinGroup of bob (static bob, last heard" in said
-    assert "bob has no connection any more, closed" in said
+    assert "bob is disconnected, closed" in said
 
 
 async def test_a_member_that_was_stopped(trial: Trial) -> None:

@@ -42,7 +42,7 @@ class Sent:
         self.written += data
 
     def get_extra_info(self, _: str) -> object:
-        """Return None, since there is no socket."""
+        """Return None, because the connection has no socket."""
         return None
 
     def get_write_buffer_size(self) -> int:

@@ -181,7 +181,7 @@ class Counters:
                 assert isinstance(work.argument, tuple)
                 self._set(work.argument[0], result if isinstance(result, int) and not error else -1, builder)
             case _:
-                raise AssertionError("a counter was asked what it cannot be asked")
+                raise AssertionError("a counter does not support this request")
         self._answer_parked(builder)
         return builder.build()
 

@@ -1,4 +1,4 @@
-"""What `make run` starts, told by make itself without starting it."""
+"""The commands of `make run`, printed by make without running them."""
 
 import shutil
 import subprocess

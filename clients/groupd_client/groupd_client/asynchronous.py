@@ -51,7 +51,7 @@ class AsyncTransport:
             ) as response:
                 kind, data = response.headers.get("Content-Type", ""), await response.read()
         except TimeoutError:
-            raise endpoint.create_unreachable(f"it said nothing for {request.timeout_s:g} s") from None
+            raise endpoint.create_unreachable(f"it did not answer within {request.timeout_s:g} s") from None
         except aiohttp.ClientError as error:
             raise endpoint.create_unreachable(str(error)) from None
         return endpoint.read_answer(operation, response.status, kind, data)

@@ -37,7 +37,7 @@ class Transport:
                 redirect=False,
             )
         except ReadTimeoutError:
-            raise through.create_unreachable(f"it said nothing for {request.timeout_s:g} s") from None
+            raise through.create_unreachable(f"it did not answer within {request.timeout_s:g} s") from None
         except NewConnectionError as error:
             raise through.create_unreachable(str(error.__cause__ or error)) from None
         except HTTPError as error:

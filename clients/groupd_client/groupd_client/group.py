@@ -152,7 +152,7 @@ def read_committed(offsets: Sequence[Any]) -> dict[str, int]:
 def create_not_met(group_id: str, ledger_text: str) -> NotMet:
     """Create the error for an unexpected rebalance from the text of the ledger."""
     title = f"{group_id} rebalanced"
-    return NotMet("not-met", 409, title, f"{title}, and was not to:\n{ledger_text}", {})
+    return NotMet("not-met", 409, title, f"{title} unexpectedly:\n{ledger_text}", {})
 
 
 class Ledger(Sequence[Value]):

@@ -26,7 +26,7 @@ class Value(Mapping[str, Any]):
             return self._fields[name]
         except KeyError:
             raise AttributeError(
-                f"the daemon says nothing of {name}; it says {', '.join(self._fields)}"
+                f"the response has no field {name}; it has {', '.join(self._fields)}"
             ) from None
 
     def __repr__(self) -> str:

@@ -46,7 +46,7 @@ def create_sections(broker: Namespace) -> list[tuple[str, str]]:
         ledger = _read_text(partial(broker.text, *of_group, "ledger", last=10))
         found.append((f"groupd: {_printable(group_id)}", f"{explained}\n{ledger}"))
     if len(groups) > MAX_GROUPS:
-        found.append(("groupd", f"{len(groups) - MAX_GROUPS} groups more"))
+        found.append(("groupd", f"{len(groups) - MAX_GROUPS} more groups"))
     for title, findings in (("violations", broker.violations), ("notices", broker.notices)):
         text = _read_text(lambda findings=findings: violations_text(findings()))  # type: ignore[misc]
         if text:
@@ -106,7 +106,7 @@ def _read_text(text: Callable[[], str]) -> str:
     try:
         return text().rstrip()
     except GroupdError as error:
-        return f"cannot be had: {error}"
+        return f"is not available: {error}"
 
 
 def _format_json(value: Any) -> str:

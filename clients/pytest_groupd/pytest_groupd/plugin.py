@@ -152,7 +152,7 @@ def _add_findings(item: pytest.Item, broker: Namespace, report: pytest.TestRepor
         try:
             found = find_unaccepted(broker, read_marks(item))
         except GroupdError as error:
-            report.outcome, report.longrepr = "failed", f"groupd cannot say whether all went well: {error}"
+            report.outcome, report.longrepr = "failed", f"the check for violations failed: {error}"
         else:
             if found:
                 report.outcome = "failed"

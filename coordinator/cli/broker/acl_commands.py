@@ -151,7 +151,7 @@ def _list_fields(acl: AclBinding) -> dict[str, str]:
 
 
 LIST_EPILOG: Final = """\
-What applies to a topic is found with match: ACLs of its name, its prefixes, and '*'. Examples:
+--resource-pattern-type match finds all ACLs of a name: literal ones, its prefixes, and '*'. Examples:
 
 \b
 groupd acl list
@@ -167,7 +167,7 @@ groupd acl list --principal User:alice --json | jq -r .acls[].resource_name"""
     multiple=True,
     metavar="TYPE:NAME",
     callback=parse_principals,
-    help="Only those of.",
+    help="Only ACLs of this principal.",
 )
 @directory_option()
 def list_acls(context: BrokerContext, principals: list[str], data_dir: str | None, **named: Any) -> int:
@@ -200,7 +200,7 @@ groupd acl add --deny-principal 'User:*' --deny-host 10.0.0.0/8 --topic payments
     multiple=True,
     metavar="TYPE:NAME",
     callback=parse_principals,
-    help="Who may: User:alice; 'User:*' is everybody.",
+    help="An allowed principal: User:alice; 'User:*' means every user.",
 )
 @click.option(
     "--deny-principal",
@@ -208,14 +208,14 @@ groupd acl add --deny-principal 'User:*' --deny-host 10.0.0.0/8 --topic payments
     multiple=True,
     metavar="TYPE:NAME",
     callback=parse_principals,
-    help="Who may not.",
+    help="A denied principal.",
 )
 @click.option(
     "--allow-host",
     "allowed_hosts",
     multiple=True,
     metavar="HOST",
-    help="Where from: an address, or a range of them.",
+    help="Host of the allowed principals: an address, or a range of addresses.",
 )
 @click.option(
     "--deny-host",
@@ -241,7 +241,7 @@ def add_acls(
     pattern_type = pop_pattern_type(named, PatternType.LITERAL)
     resources = pop_resources(named)
     if not resources:
-        raise InvalidArguments("say for what: --topic, --group, --transactional-id, --cluster, ...")
+        raise InvalidArguments("a resource is required: --topic, --group, --transactional-id, --cluster, ...")
     if not allowed and not denied:
         raise InvalidArguments("--allow-principal or --deny-principal is required")
     for option, hosts, principals in (("allow", allowed_hosts, allowed), ("deny", denied_hosts, denied)):
@@ -276,8 +276,8 @@ def _why_without_effect(acl: AclBinding) -> str | None:
     if acl.operation in supported:
         return None
     return (
-        f"{acl.operation.name} is not done to a {acl.resource_type.name}; "
-        f"there is: {', '.join(each.name for each in supported)}"
+        f"{acl.operation.name} is not an operation of a {acl.resource_type.name}. "
+        f"Use one of: {', '.join(each.name for each in supported)}"
     )
 
 
@@ -304,11 +304,11 @@ groupd acl remove --all"""
     multiple=True,
     metavar="TYPE:NAME",
     callback=parse_principals,
-    help="Who may not.",
+    help="A denied principal.",
 )
 @operation_option(is_filter=True)
 @resource_options(is_filter=True)
-@click.option("--all", "is_all", is_flag=True, help="Every ACL there is.")
+@click.option("--all", "is_all", is_flag=True, help="Remove all ACLs.")
 @directory_option()
 def remove_acls(
     context: BrokerContext,
@@ -324,7 +324,7 @@ def remove_acls(
     pattern_type = pop_pattern_type(named, PatternType.LITERAL if resources else PatternType.ANY)
     is_some = bool(allowed or denied or operations or resources)
     if is_some is is_all:
-        raise InvalidArguments("say which: --topic, --allow-principal, ...; or --all of them")
+        raise InvalidArguments("a filter (--topic, --allow-principal, ...) or --all is required")
     by: list[tuple[AclPermissionType, str | None]] = [
         *((AclPermissionType.ALLOW, each) for each in allowed),
         *((AclPermissionType.DENY, each) for each in denied),
@@ -338,5 +338,5 @@ def remove_acls(
     ]
     with open_acl_store(context, data_dir) as store:
         removed = store.delete_acls(filters)
-    print_acls(sort_acls(removed), context, "no ACLs like that")
+    print_acls(sort_acls(removed), context, "no ACLs match")
     return YES

@@ -42,20 +42,18 @@ def resource_options(*, is_filter: bool) -> Callable[[Any], Any]:
     def declare(run: Any) -> Any:
         for option in reversed(
             (
-                _create_name_option("--topic", "topics", "A topic; '*' is every one."),
+                _create_name_option("--topic", "topics", "A topic; '*' means every topic."),
                 _create_name_option("--group", "groups", "A group."),
                 _create_name_option("--transactional-id", "transactional_ids", "A transactional id."),
                 _create_name_option("--delegation-token", "delegation_tokens", "A delegation token."),
                 _create_name_option("--user-principal", "user_principals", "A user, as User:NAME."),
                 click.option("--cluster", "is_cluster", is_flag=True, help="The cluster."),
-                click.option(
-                    "--prefixed", "is_prefixed", is_flag=True, help="The names are how others begin."
-                ),
+                click.option("--prefixed", "is_prefixed", is_flag=True, help="The names are prefixes."),
                 click.option(
                     "--resource-pattern-type",
                     "pattern",
                     type=click.Choice(list(patterns), case_sensitive=False),
-                    help=f"What the names are. [default: {default}]",
+                    help=f"How to match the names. [default: {default}]",
                 ),
             )
         ):
@@ -76,7 +74,7 @@ def _check_not_empty(_: click.Context, __: click.Parameter, values: Sequence[str
 
 
 def pop_resources(named: dict[str, Any]) -> list[NamedResource]:
-    """In: the parameters that `resource_options` declares; they are taken out."""
+    """Remove the parameters of `resource_options` from `named` and return their resources."""
     found = [
         NamedResource(kind, name) for key, kind in _TYPES_BY_PARAMETER.items() for name in named.pop(key)
     ]
@@ -103,12 +101,12 @@ def operation_option(*, is_filter: bool) -> Callable[[Any], Any]:
         "operations",
         multiple=True,
         type=click.Choice(list(OPERATIONS_BY_NAME), case_sensitive=False),
-        help=f"What is done; may be repeated. [default: {default}]",
+        help=f"An operation; may be repeated. [default: {default}]",
     )
 
 
 def parse_operations(names: Sequence[str], default: AclOperation) -> list[AclOperation]:
-    """In: as `operation_option` passes them on."""
+    """Parse the values of `operation_option`; without any, return `default`."""
     return [OPERATIONS_BY_NAME[name] for name in dict.fromkeys(names)] or [default]
 
 
@@ -116,5 +114,5 @@ def parse_principals(_: click.Context, __: click.Parameter, values: Sequence[str
     """The values of an option for principals."""
     for value in values:
         if value.find(":") < 1:
-            raise click.BadParameter("a principal has a type and a name: User:alice, or User:*")
+            raise click.BadParameter("a principal must have a type and a name: User:alice, or User:*")
     return list(dict.fromkeys(values))

@@ -32,7 +32,7 @@ _CLIENT_ID: Final = "groupd"
 _NO_MAX_VERSIONS: Final[Mapping[int, int]] = MappingProxyType({})
 _MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
 _TLS_ALERT: Final = b"\x15\x03"
-_CONFIG_HINT: Final = "--command-config names a file that says how (security.protocol, ...)"
+_CONFIG_HINT: Final = "Use --command-config with a file that sets security.protocol, ..."
 
 
 class BrokerConnection:
@@ -137,12 +137,12 @@ class BrokerConnection:
         head = self._receive(4)
         size = int.from_bytes(head, "big", signed=True)
         if head.startswith(_TLS_ALERT):
-            raise Malformed(f"it wants TLS. {_CONFIG_HINT}")
+            raise Malformed(f"it requires TLS. {_CONFIG_HINT}")
         if not 4 <= size <= _MAX_FRAME_BYTES:
-            raise Malformed(f"it announced an answer of {size} bytes")
+            raise Malformed(f"it announced a response of {size} bytes")
         frame = self._receive(size)
         if int.from_bytes(frame[:4], "big") != self._correlation_id:
-            raise Malformed("it answered another question")
+            raise Malformed("its response belongs to another request")
         return decode(APIS[key].response, version, frame, response_body_position(key, version, frame))
 
     def _receive(self, length: int) -> bytes:
@@ -162,7 +162,8 @@ class BrokerConnection:
         if isinstance(error, ssl.SSLError):
             cause = (error.reason or str(error)).lower().replace("_", " ")
             return (
-                f"no TLS with it: {cause}. Has that listener TLS, and does it know this client's certificate?"
+                f"the TLS handshake failed: {cause}. Check that the listener has TLS and trusts this "
+                "client's certificate"
             )
         reason = format_error_reason(error)
         is_plain = self._security.tls is None and self._security.login is None

@@ -81,7 +81,7 @@ def _prompt_password(path: str, user: str) -> str:
         raise click.BadParameter(
             f"{path}: sasl.jaas.config has no password. Add it, or run the command in a terminal"
         )
-    password: str = click.prompt(f"Password of {user}, who logs in", hide_input=True, err=True)
+    password: str = click.prompt(f"Password of the login user {user}", hide_input=True, err=True)
     return password
 
 
@@ -118,11 +118,13 @@ def _parse_tls(values: Mapping[str, str]) -> "TlsSettings":
         if value(type_).upper() not in ("", *_STORE_TYPES):
             raise ValueError(f"{type_}={printable(value(type_))} must be one of {', '.join(_STORE_TYPES)}")
     if bool(value(_KEYSTORE_KEY)) != bool(value(_CERTIFICATE_CHAIN)):
-        raise ValueError(f"{_KEYSTORE_KEY} and {_CERTIFICATE_CHAIN} need each other")
+        raise ValueError(f"set both {_KEYSTORE_KEY} and {_CERTIFICATE_CHAIN}, or neither")
     defaults = SecurityProperties()
     versions = tuple(each.strip() for each in value(_ENABLED_PROTOCOLS).split(",") if each.strip())
     if not set(versions) <= set(defaults.ssl_enabled_protocols):
-        raise ValueError(f"{_ENABLED_PROTOCOLS}: there is {', '.join(defaults.ssl_enabled_protocols)}")
+        raise ValueError(
+            f"{_ENABLED_PROTOCOLS} must be a list of {', '.join(defaults.ssl_enabled_protocols)}"
+        )
     return TlsSettings(
         ssl_keystore_location=value("ssl.keystore.location"),
         ssl_keystore_type=value("ssl.keystore.type").upper() or defaults.ssl_keystore_type,

@@ -35,9 +35,9 @@ from coordinator.security.core.sasl_mechanisms import (
 from protocol.error_codes import ErrorCode
 
 SUBCOMMANDS: Final = {
-    "add": Subcommand("cli.broker.user_commands:add_user", "Give a user a password for SCRAM."),
-    "list": Subcommand("cli.broker.user_commands:list_users", "List the users that have one."),
-    "remove": Subcommand("cli.broker.user_commands:remove_user", "Take it away."),
+    "add": Subcommand("cli.broker.user_commands:add_user", "Set the SCRAM password of a user."),
+    "list": Subcommand("cli.broker.user_commands:list_users", "List users with SCRAM credentials."),
+    "remove": Subcommand("cli.broker.user_commands:remove_user", "Remove SCRAM credentials of a user."),
 }
 
 
@@ -170,13 +170,13 @@ _MAX_PASSWORD: Final = 1024
 
 @broker_command(epilog=ADD_EPILOG)
 @click.argument("name")
-@mechanism_option("What the user can log in by.")
+@mechanism_option("Mechanism of the credential.")
 @click.option(
     "--iterations",
     type=click.IntRange(MIN_ITERATIONS, MAX_ITERATIONS),
     default=MIN_ITERATIONS,
     show_default=True,
-    help="How much work it is to try a password.",
+    help="Iterations of the hash: more of them slow down guessing.",
 )
 @directory_option()
 def add_user(
@@ -184,7 +184,7 @@ def add_user(
 ) -> int:
     """Give a user a password for SCRAM, or another one."""
     if not name:
-        raise InvalidArguments("the name of a user is not empty")
+        raise InvalidArguments("USER must not be empty")
     with open_user_store(context, data_dir) as users:
         password = _read_password(name)
         for mechanism in dict.fromkeys(mechanisms or MECHANISMS):
@@ -205,11 +205,11 @@ def _read_password(name: str) -> str:
     if not password:
         raise InvalidArguments("standard input has no password on its first line")
     if len(password) > _MAX_PASSWORD:
-        raise InvalidArguments(f"a password has {_MAX_PASSWORD} characters at most")
+        raise InvalidArguments(f"a password must have at most {_MAX_PASSWORD} characters")
     return password
 
 
-REMOVE_EPILOG: Final = """Whoever is logged in stays so until the connection is closed. Example:
+REMOVE_EPILOG: Final = """Open connections of the user stay authenticated until they are closed. Example:
 
 \b
 groupd user remove alice"""
@@ -217,7 +217,7 @@ groupd user remove alice"""
 
 @broker_command(epilog=REMOVE_EPILOG)
 @click.argument("name")
-@mechanism_option("What the user cannot log in by any more.")
+@mechanism_option("Mechanism of the removed credential.")
 @directory_option()
 def remove_user(context: BrokerContext, name: str, mechanisms: tuple[str, ...], data_dir: str | None) -> int:
     """Take a user's password for SCRAM away."""

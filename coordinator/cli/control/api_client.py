@@ -80,9 +80,8 @@ class ApiClient:
         body: object = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> Any:
-        """Send a request of any method and decode the JSON of its response.
-
-        In: a body, which is sent as JSON; the timeout in seconds.
+        """Send a request and return the decoded JSON of its response. `body` is sent as JSON; `timeout_s` is in
+        seconds.
         """
         data = self._read_body(method, path, query, body, JSON_TYPE, timeout_s)
         try:
@@ -192,14 +191,18 @@ class ApiClient:
                 f"no daemon answers at {self.url}: {format_error_reason(cause)}. {_URL_HINT}"
             ) from error
         except ReadTimeoutError as error:
-            why = f"the daemon at {self.url} said nothing for {timeout_s:g} s: is it stopped, or very busy?"
+            why = (
+                f"the daemon at {self.url} did not answer within {timeout_s:g} s: it is stopped or very busy"
+            )
             raise ServerUnreachable(why) from error
         except ProtocolError as error:
             why = f"{self.url} closed the connection, or does not speak HTTP. "
-            why += "Is that the port of Kafka clients, or one that wants https?"
+            why += "Use the HTTP port, not the port of Kafka clients, and https if the port has TLS."
             raise ServerUnreachable(f"{why} {_URL_HINT}") from error
         except SSLError as error:
-            raise ServerUnreachable(f"no TLS with {self.url}: {_describe_tls_error(error)}") from error
+            raise ServerUnreachable(
+                f"the TLS handshake with {self.url} failed: {_describe_tls_error(error)}"
+            ) from error
         except HTTPError as error:
             raise ServerUnreachable(f"cannot reach a daemon at {self.url}: {error}. {_URL_HINT}") from error
 

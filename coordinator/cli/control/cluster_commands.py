@@ -21,11 +21,11 @@ from coordinator.cli.control.daemon_url import DEFAULT_TIMEOUT_S
 
 SUBCOMMANDS: Final = {
     "import": Subcommand(
-        "cli.cluster_import_command:import_cluster", "Make a cluster on etcd of what a data directory has."
+        "cli.cluster_import_command:import_cluster", "Import data directories into a new cluster on etcd."
     ),
     "move": Subcommand(
         "cli.control.cluster_commands:move_partition",
-        "Have another broker coordinate a group, or own a partition.",
+        "Move a group or a partition to another broker.",
     ),
     "start": Subcommand(
         "cli.control.cluster_commands:start_broker", "Start a broker of the daemon's process again."
@@ -67,14 +67,14 @@ groupd cluster move --topic orders --partition 0 --to 1"""
 
 @daemon_command(epilog=MOVE_EPILOG)
 @click.option("--group", metavar="GROUP", help="Move the partition that coordinates this group.")
-@click.option("--topic", metavar="TOPIC", help="Of which topic.  [default: __consumer_offsets]")
+@click.option("--topic", metavar="TOPIC", help="Topic of the partition.  [default: __consumer_offsets]")
 @click.option("--partition", type=click.IntRange(0, 2**31 - 1), metavar="N", help="Move this partition.")
-@click.option("--to", type=click.IntRange(0, 2**31 - 1), required=True, metavar="ID", help="To this broker.")
+@click.option("--to", type=click.IntRange(0, 2**31 - 1), required=True, metavar="ID", help="The new broker.")
 @click.option(
     "--hold-loading",
     type=DURATION,
     metavar="TIME",
-    help="For so long at least it says that it loads; for coordinators.",
+    help="Answer COORDINATOR_LOAD_IN_PROGRESS at least this long; only for coordinators.",
 )
 def move_partition(
     context: DaemonContext,
@@ -84,9 +84,9 @@ def move_partition(
     to: int,
     hold_loading: str | None,
 ) -> int:
-    """Have another broker coordinate a group, or own a partition."""
+    """Move a group or a partition to another broker."""
     if (group is None) == (partition is None) or (group is not None and topic is not None):
-        raise InvalidArguments("say which: --group GROUP, or --partition N and perhaps --topic TOPIC")
+        raise InvalidArguments("--group GROUP, or --partition N with an optional --topic TOPIC, is required")
     fields = {"group": group, "topic": topic, "partition": partition, "to": to, "hold_loading": hold_loading}
     body = {name: value for name, value in fields.items() if value is not None}
     print_answer(context, "POST", "cluster", "move", body=body)
@@ -121,14 +121,16 @@ groupd failover billing --to 2"""
 
 @daemon_command(epilog=FAILOVER_EPILOG)
 @group_argument()
-@click.option("--not-coordinator", type=DURATION, metavar="TIME", help="How long it is elsewhere.")
-@click.option("--loading", type=DURATION, metavar="TIME", help="How long it then says that it loads.")
-@click.option("--to", type=int, metavar="ID", help="The broker, of several, that coordinates it then.")
+@click.option("--not-coordinator", type=DURATION, metavar="TIME", help="Duration of NOT_COORDINATOR.")
+@click.option(
+    "--loading", type=DURATION, metavar="TIME", help="Duration of COORDINATOR_LOAD_IN_PROGRESS after that."
+)
+@click.option("--to", type=int, metavar="ID", help="The new coordinator, if there are several brokers.")
 @click.option(
     "--settle",
     type=DURATION,
     metavar="TIME",
-    help="How long the answer waits for the members to be back. [default: the daemon's, 5s]",
+    help="How long to wait for the members to return. [default: the daemon's, 5s]",
 )
 def fail_over_group(context: DaemonContext, group: str, to: int | None, **spans: str | None) -> int:
     """Move the coordinator of GROUP, as when its broker changes."""

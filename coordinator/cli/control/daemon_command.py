@@ -106,20 +106,20 @@ def _common_options() -> list[click.Parameter]:
             envvar="GROUPD_URL",
             default=DEFAULT_URL,
             callback=_parse_url_option,
-            help=f"Where the daemon answers HTTP. [env: GROUPD_URL; default: {DEFAULT_URL}]",
+            help=f"URL of the daemon's HTTP port. [env: GROUPD_URL; default: {DEFAULT_URL}]",
         ),
         click.Option(
             ["--namespace"],
             envvar="GROUPD_NAMESPACE",
             metavar="NAME",
             callback=check_not_empty,
-            help="Which broker of the daemon, where it is not its own. [env: GROUPD_NAMESPACE]",
+            help="A namespace instead of the daemon's own broker. [env: GROUPD_NAMESPACE]",
         ),
         click.Option(
             ["--token"],
             envvar="GROUPD_TOKEN",
             callback=_check_token,
-            help="What the daemon has as control.token. [env: GROUPD_TOKEN]",
+            help="The control.token of the daemon. [env: GROUPD_TOKEN]",
         ),
         click.Option(
             ["--ca-file", "trusted"],
@@ -128,7 +128,7 @@ def _common_options() -> list[click.Parameter]:
             callback=_load_ca_file,
             help="For https: the CA of the daemon's certificate, in PEM. [env: GROUPD_CA_FILE]",
         ),
-        click.Option(["--json", "is_json"], is_flag=True, help="Print what the API answers."),
+        click.Option(["--json", "is_json"], is_flag=True, help="Print the response of the API."),
         color_parameter(),
     ]
 
@@ -142,7 +142,7 @@ def _parse_url_option(_: click.Context, __: click.Parameter, value: str) -> str:
 
 def _check_token(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
     if value is not None and not (value.isascii() and value.isprintable()):
-        raise click.BadParameter("it has characters that a header cannot carry")
+        raise click.BadParameter("it has characters that are not allowed in an HTTP header")
     return value or None
 
 
@@ -353,7 +353,7 @@ def parse_pairs(_: click.Context, __: click.Parameter, values: Sequence[str]) ->
         if not name or not text:
             raise click.BadParameter(f"{printable(pair)} is not NAME=VALUE")
         if found.setdefault(name, text) != text:
-            raise click.BadParameter(f"{printable(name)} is there twice")
+            raise click.BadParameter(f"{printable(name)} is given twice")
     return found if values else None
 
 

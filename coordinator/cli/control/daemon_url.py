@@ -25,15 +25,13 @@ def parse_url(text: str) -> str:
         url = f"http://{url}"
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES:
-        raise ValueError(f"{text} begins neither with http:// nor with https://")
+        raise ValueError(f"{text} must begin with http:// or https://")
     if not parts.hostname or parts.query or parts.fragment:
         raise ValueError(f"{text} is not a URL such as {DEFAULT_URL}")
     if parts.username is not None:
-        raise ValueError(
-            f"{parts.scheme}://…@{parts.hostname} has a user in it: what the daemon knows is --token"
-        )
+        raise ValueError(f"{parts.scheme}://…@{parts.hostname} must not contain a user: use --token")
     if not (parts.netloc.isascii() and parts.netloc.isprintable()):
-        raise ValueError(f"{parts.netloc!r} cannot be the name of a host")
+        raise ValueError(f"{parts.netloc!r} is not a valid host name")
     _ = parts.port  # raises ValueError
     return url.rstrip("/")
 

@@ -60,10 +60,17 @@ def _parse_rebalanced(
     "--state", metavar="STATE", help="Stable, Empty, PreparingRebalance, CompletingRebalance or Dead."
 )
 @click.option(
-    "--members", metavar="N|MIN..MAX", callback=parse_count, help="How many; `3..` is three or more."
+    "--members",
+    metavar="N|MIN..MAX",
+    callback=parse_count,
+    help="Number of members; `3..` means three or more.",
 )
-@click.option("--clients", multiple=True, metavar="NAMES", callback=parse_names, help="They are members.")
-@click.option("--absent", multiple=True, metavar="NAMES", callback=parse_names, help="They are not.")
+@click.option(
+    "--clients", multiple=True, metavar="NAMES", callback=parse_names, help="These clients are members."
+)
+@click.option(
+    "--absent", multiple=True, metavar="NAMES", callback=parse_names, help="These clients are not members."
+)
 @click.option(
     "--owned",
     multiple=True,
@@ -76,16 +83,16 @@ def _parse_rebalanced(
     multiple=True,
     metavar="PARTITION=NAME",
     callback=parse_pairs,
-    help="Whose a partition is: orders-3=alice.",
+    help="The owner of a partition: orders-3=alice.",
 )
 @click.option(
     "--committed",
     multiple=True,
     metavar="PARTITION=OFFSET",
     callback=parse_offsets,
-    help="At least that is committed.",
+    help="Minimum committed offset of a partition.",
 )
-@click.option("--lag-max", type=click.IntRange(min=0), metavar="N", help="No partition is further behind.")
+@click.option("--lag-max", type=click.IntRange(min=0), metavar="N", help="Maximum lag of each partition.")
 @click.option(
     "--topics",
     multiple=True,
@@ -99,7 +106,7 @@ def _parse_rebalanced(
     multiple=True,
     metavar="cause=…,client=…",
     callback=_parse_rebalanced,
-    help="The ledger has such a rebalance; `any` is any.",
+    help="The ledger has such a rebalance; `any` matches all.",
 )
 @click.option(
     "--after",
@@ -123,7 +130,7 @@ def wait_for_group(context: DaemonContext, group: str, within: str, **wanted: An
     conditions = {name: value for name, value in wanted.items() if value is not None}
     if conditions.keys() <= {"after", "topics"}:
         raise InvalidArguments(
-            "say what the group is to be: --state, --members, --owned, ... (groupd wait --help)"
+            "a condition is required: --state, --members, --owned, ... (groupd wait --help)"
         )
     if "generation" in conditions:
         conditions["generation"] = {"min": conditions["generation"]}
@@ -168,9 +175,9 @@ _CLOSING_EVENTS: Final = (
     default=5,
     show_default=True,
     metavar="N",
-    help="How many entries, the latest at the end.",
+    help="Number of entries; the latest comes last.",
 )
-@click.option("--follow", is_flag=True, help="Go on with each that comes, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Also print new entries, until Ctrl-C.")
 def show_ledger(context: DaemonContext, group: str | None, last: int, follow: bool) -> int:
     """Say why GROUP, or any group, rebalanced: the last entries of the ledger."""
     path = ("ledger",) if group is None else ("groups", group, "ledger")

@@ -76,7 +76,7 @@ _SERVER_ERROR: Final = 500
 
 
 class FollowedEvent(NamedTuple):
-    """One event; `value` is what the API says of it. `is_restart`: a gap because it is another daemon now."""
+    """One event; `value` is what the API says of it. `is_restart`: a gap because the daemon has restarted."""
 
     kind: str
     value: Mapping[str, Any]
@@ -153,7 +153,7 @@ class EventFollower:
 
     def _report_lost(self, why: str) -> None:
         if not self._is_lost:
-            self._on_status_change(f"{why.split('. ')[0]}; asking until it answers")
+            self._on_status_change(f"{why.split('. ')[0]}; retrying until it answers")
         self._is_lost = True
         if self._last_id is None and self._after is None:
             self._after = -1  # nothing of what a daemon has that was started since was seen

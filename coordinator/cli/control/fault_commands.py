@@ -27,8 +27,10 @@ from coordinator.core.message_text import printable
 
 SUBCOMMANDS: Final = {
     "add": Subcommand("cli.control.fault_commands:add_fault", "Make a fault."),
-    "list": Subcommand("cli.control.fault_commands:list_faults", "List faults, with how often they hit."),
-    "release": Subcommand("cli.control.fault_commands:release_fault", "Let go of what a fault holds."),
+    "list": Subcommand("cli.control.fault_commands:list_faults", "List faults with their numbers of hits."),
+    "release": Subcommand(
+        "cli.control.fault_commands:release_fault", "Release requests and responses that a fault holds."
+    ),
     "rm": Subcommand("cli.control.fault_commands:remove_faults", "Remove faults."),
     "show": Subcommand("cli.control.fault_commands:show_fault", "Show a fault."),
     "wait": Subcommand("cli.control.fault_commands:wait_for_fault", "Wait until a fault has hit."),
@@ -107,11 +109,12 @@ def parse_coordinator(_: click.Context, __: click.Parameter, value: str | None) 
 
 
 ADD_EPILOG: Final = """\
-NAME is one of your own; without an action it is one that is ready-made (or --use says which):
+NAME is a name of your choice. Without an action it is the name of a preset, unless --use names one:
 not-coordinator, loading, stale-coordinator, lost-commit-answer.
 
-What a request has to be, all of it (names take `*`; the same name twice: one of both): api, version, group, topic,
-client_id, member_id, group_instance_id, role, state, generation, members, first_join, host, connection, error.
+A request must meet all conditions of --match. Names accept `*`. A field that is given twice accepts both values.
+Fields: api, version, group, topic, client_id, member_id, group_instance_id, role, state, generation, members,
+first_join, host, connection, error.
 Examples:
 
 \b
@@ -146,58 +149,78 @@ _RULE_FIELDS: Final = ("use", "match", "on", "skip", "probability", "seed", "for
 
 @daemon_command(epilog=ADD_EPILOG)
 @click.argument("name", required=False)
-@click.option("--use", metavar="READY-MADE", help="A ready-made one, of which the other options say more.")
+@click.option("--use", metavar="READY-MADE", help="A preset, changed by the other options.")
 @click.option(
-    "--match", multiple=True, metavar="k=v,…", callback=parse_match, help="What a request has to be."
+    "--match", multiple=True, metavar="k=v,…", callback=parse_match, help="A condition on the request."
 )
 @click.option(
-    "--on", multiple=True, metavar="EVENT[,k=v,…]", callback=parse_event, help="What has to happen instead."
+    "--on",
+    multiple=True,
+    metavar="EVENT[,k=v,…]",
+    callback=parse_event,
+    help="The event that triggers the fault.",
 )
-@click.option("--at", type=click.Choice(POINTS), help="Where it acts.")
+@click.option("--at", type=click.Choice(POINTS), help="Point of the injection.")
 @click.option(
-    "--error", metavar="CODE", callback=parse_error_code, help="Answer this error, by name or number,"
+    "--error", metavar="CODE", callback=parse_error_code, help="Answer with this error, by name or number,"
 )
 @click.option(
-    "--partitions", multiple=True, metavar="NAMES", callback=parse_names, help="of these only (orders-0)."
+    "--partitions",
+    multiple=True,
+    metavar="NAMES",
+    callback=parse_names,
+    help="but only for these partitions (orders-0).",
 )
 @click.option("--hold", is_flag=True, help="Hold it until `groupd fault release`.")
-@click.option("--delay", type=DURATION, metavar="TIME", help="Let it go on after so long,")
-@click.option("--jitter", type=DURATION, metavar="TIME", help="and up to so much more.")
+@click.option("--delay", type=DURATION, metavar="TIME", help="Delay it by this duration,")
+@click.option("--jitter", type=DURATION, metavar="TIME", help="and by up to this much more at random.")
 @click.option("--drop", is_flag=True, help="Close the connection instead.")
 @click.option("--swallow", is_flag=True, help="Never answer.")
-@click.option("--throttle", type=DURATION, metavar="TIME", help="Tell the client that it is throttled.")
+@click.option("--throttle", type=DURATION, metavar="TIME", help="Answer with this throttle time.")
 @click.option(
-    "--coordinator", metavar="NODE@HOST:PORT", callback=parse_coordinator, help="Name this one instead."
+    "--coordinator",
+    metavar="NODE@HOST:PORT",
+    callback=parse_coordinator,
+    help="Answer FindCoordinator with this broker.",
 )
-@click.option("--fail", type=click.Choice(["EIO", "ENOSPC"]), help="The disk says so.")
+@click.option("--fail", type=click.Choice(["EIO", "ENOSPC"]), help="Fail the disk with this error.")
 @click.option(
-    "--torn-bytes", type=click.IntRange(min=0), metavar="N", help="So much reaches the file before."
+    "--torn-bytes", type=click.IntRange(min=0), metavar="N", help="Bytes that are written before the failure."
 )
 @click.option(
-    "--crash", type=click.Choice(["partition", "process"]), help="Lose all data that is not on the disk."
+    "--crash",
+    type=click.Choice(["partition", "process"]),
+    help="Crash, and lose all data that is not synced.",
 )
 @click.option("--failover", is_flag=True, help="Move the coordinator of the group of the event,")
-@click.option("--not-coordinator", type=DURATION, metavar="TIME", help="elsewhere for so long,")
-@click.option("--loading", type=DURATION, metavar="TIME", help="then loading for so long,")
-@click.option("--to", type=int, metavar="ID", help="at this broker of several.")
+@click.option(
+    "--not-coordinator", type=DURATION, metavar="TIME", help="with NOT_COORDINATOR for this duration,"
+)
+@click.option(
+    "--loading",
+    type=DURATION,
+    metavar="TIME",
+    help="then with COORDINATOR_LOAD_IN_PROGRESS for this duration,",
+)
+@click.option("--to", type=int, metavar="ID", help="to this broker, if there are several.")
 @click.option("--freeze", is_flag=True, help="Freeze the clock of the group of the event.")
 @click.option("--disconnect", metavar="MEMBER", help="Close the connections of a member of it.")
 @click.option("--expire", metavar="MEMBER", help="End the session of a member of it.")
-@click.option("--release", metavar="FAULT", help="Let go of what another fault holds.")
-@click.option("--skip", type=click.IntRange(min=0), metavar="N", help="Not the first N that match.")
+@click.option("--release", metavar="FAULT", help="Release requests that another fault holds.")
+@click.option("--skip", type=click.IntRange(min=0), metavar="N", help="Skip the first N matches.")
 @click.option(
     "--times",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How often it acts. [default: 1, ready-made: theirs]",
+    help="Maximum number of hits. [default: 1, or the preset's]",
 )
-@click.option("--always", is_flag=True, help="As long as it is there.")
+@click.option("--always", is_flag=True, help="No limit of hits.")
 @click.option(
-    "--probability", type=click.FloatRange(0, 1), metavar="P", help="How likely it acts where it matches."
+    "--probability", type=click.FloatRange(0, 1), metavar="P", help="Probability of a hit for each match."
 )
-@click.option("--seed", type=int, metavar="N", help="What the drawing begins with.")
-@click.option("--for", type=DURATION, metavar="TIME", help="Until it is so old.")
-@click.option("--replace", is_flag=True, help="If there is one of that name, in its place.")
+@click.option("--seed", type=int, metavar="N", help="Seed of the random numbers.")
+@click.option("--for", type=DURATION, metavar="TIME", help="Lifetime of the fault.")
+@click.option("--replace", is_flag=True, help="Replace the fault of that name.")
 def add_fault(
     context: DaemonContext, name: str | None, replace: bool, times: int | None, always: bool, **given: Any
 ) -> int:
@@ -231,7 +254,7 @@ def _build_action(given: dict[str, Any]) -> Fields:
     failover = {field: given[field] for field in _FAILOVER_FIELDS if given[field] is not None}
     if failover and not given["failover"]:
         raise InvalidArguments(
-            "--not-coordinator, --loading and --to belong to --failover; the ready-made are --use"
+            "--not-coordinator, --loading and --to belong to --failover; --use selects a preset"
         )
     if given["failover"]:
         do["failover"] = failover or True
@@ -276,7 +299,7 @@ def show_fault(context: DaemonContext, name: str) -> int:
     default="10s",
     show_default=True,
     metavar="TIME",
-    help="How long to wait, really.",
+    help="How long to wait, in real time.",
 )
 def wait_for_fault(context: DaemonContext, name: str, hit: int, within: str) -> int:
     """Wait until the fault NAME has hit N times: exit code 0 when it has, 1 when it has not in time."""
@@ -295,7 +318,7 @@ def wait_for_fault(context: DaemonContext, name: str, hit: int, within: str) -> 
     return YES
 
 
-RELEASE_EPILOG = """A request that was held is seen by the group now, an answer goes out now. Examples:
+RELEASE_EPILOG = """The group gets held requests now, and clients get held responses. Examples:
 
 \b
 groupd fault release slow-sync
@@ -304,14 +327,14 @@ groupd fault release slow-sync --one oldest"""
 
 @daemon_command(epilog=RELEASE_EPILOG)
 @name_argument()
-@click.option("--one", type=click.Choice(["oldest"]), help="Only the one that is held longest.")
+@click.option("--one", type=click.Choice(["oldest"]), help="Only the longest held one.")
 def release_fault(context: DaemonContext, name: str, one: str | None) -> int:
     """Release the requests that the fault NAME holds. The fault holds further requests."""
     print_answer(context, "POST", "faults", name, "release", body={} if one is None else {"one": one})
     return YES
 
 
-RM_EPILOG = """What a fault holds is let go. Examples:
+RM_EPILOG = """Held requests and responses are released. Examples:
 
 \b
 groupd fault rm slow-sync
@@ -324,7 +347,7 @@ groupd fault rm --all"""
 def remove_faults(context: DaemonContext, names: tuple[str, ...], is_all: bool) -> int:
     """Remove the faults of these NAMEs."""
     if is_all == bool(names):
-        raise InvalidArguments("say which: a NAME, or --all")
+        raise InvalidArguments("either NAME or --all is required")
     if "" in names:
         raise InvalidArguments("NAME must not be empty")
     for path in [("faults",)] if is_all else [("faults", name) for name in names]:

@@ -65,7 +65,7 @@ _LIST_COLUMNS: Final = (
 
 
 @daemon_command(epilog=LIST_EPILOG)
-@click.option("--state", type=click.Choice(STATES, case_sensitive=False), help="Only those in a state.")
+@click.option("--state", type=click.Choice(STATES, case_sensitive=False), help="Only groups in this state.")
 @click.option("--prefix", metavar="TEXT", help="Only groups whose names begin with TEXT.")
 def list_groups(context: DaemonContext, state: str | None, prefix: str | None) -> int:
     """List the groups that the daemon knows."""
@@ -92,7 +92,8 @@ def list_groups(context: DaemonContext, state: str | None, prefix: str | None) -
 
 
 DESCRIBE_EPILOG: Final = """\
-The committed offset is that of the next record to read. The lag is the number of records up to the end. Examples:
+The committed offset is the offset of the next record to read. The lag is the number of records up to the end.
+Examples:
 
 \b
 groupd groups describe billing
@@ -353,7 +354,7 @@ def _parse_partitions(text: str) -> Iterator[str]:
     "--to-datetime",
     metavar="TIME",
     callback=_parse_datetime,
-    help="The first record of then or later: ISO 8601, or milliseconds since 1970.",
+    help="The first record at this time or later: ISO 8601, or milliseconds since 1970.",
 )
 @click.option(
     "--topic",
@@ -361,7 +362,7 @@ def _parse_partitions(text: str) -> Iterator[str]:
     multiple=True,
     metavar="TOPIC[:PARTITIONS]",
     callback=_parse_topics,
-    help="orders, or orders:0,1; may be repeated. [default: what the group has offsets of]",
+    help="orders, or orders:0,1; may be repeated. [default: all with committed offsets]",
 )
 @click.option(
     "--dry-run/--execute",
@@ -379,7 +380,7 @@ def reset_offsets(
 ) -> int:
     """Set the committed offsets of GROUP, and show the previous ones."""
     if (to is None) == (to_datetime is None):
-        raise InvalidArguments("say where to: --to or --to-datetime, one of them")
+        raise InvalidArguments("either --to or --to-datetime is required")
     body: dict[str, object] = {"to": to} if to_datetime is None else {"to_time_ms": to_datetime}
     if topics:
         body["topics"] = topics

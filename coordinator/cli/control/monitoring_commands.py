@@ -20,7 +20,8 @@ from coordinator.cli.control.event_line import format_event
 from coordinator.cli.output_streams import Output, exit_when_reader_closes
 from coordinator.cli.text_table import print_table
 
-WATCH_EPILOG: Final = """It goes on when the daemon is started anew, and ends by Ctrl-C, with exit code 0. Examples:
+WATCH_EPILOG: Final = """The command continues after a restart of the daemon. Ctrl-C ends it with exit code 0.
+Examples:
 
 \b
 groupd watch
@@ -33,14 +34,19 @@ _GAP: Final = "  "
 @daemon_command(epilog=WATCH_EPILOG, is_ended_by_interrupt=True)
 @group_argument(is_required=False)
 @click.option(
-    "--kind", "kinds", multiple=True, metavar="NAMES", callback=parse_names, help="Only events of these."
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="NAMES",
+    callback=parse_names,
+    help="Only events of these kinds.",
 )
 @click.option(
     "--after",
     metavar="SEQ",
     callback=parse_event_number,
-    help="Begin after this event (431, or with the mark of the daemon's process, 5f3a9c1e.431), as far as the "
-    "daemon still knows; -1: with all that it knows. [default: now]",
+    help="Begin after this event (431, or with the mark of the daemon's process, 5f3a9c1e.431), as far "
+    "back as the daemon keeps events; -1: with the oldest one. [default: now]",
 )
 def watch_events(
     context: DaemonContext, group: str | None, kinds: list[str] | None, after: int | str | None
@@ -57,13 +63,15 @@ def watch_events(
             print_json_line({"kind": event.kind, **event.value})
         elif event.kind == "gap":
             print_note(
-                "it is another daemon now" if event.is_restart else "events before this are no longer known"
+                "the daemon has restarted"
+                if event.is_restart
+                else "the daemon dropped the events before this"
             )
         else:
             is_aligned = context.output.is_for_people
             parts = format_event(event.kind, event.value, with_group=group is None, is_aligned=is_aligned)
             _print_event(parts, context.output)
-    raise AssertionError("the event stream has no end")
+    raise AssertionError("the event stream ended")
 
 
 def _print_event(parts: list[tuple[str, str]], output: Output) -> None:
@@ -112,7 +120,7 @@ groupd console billing --print"""
 
 @daemon_command(epilog=CONSOLE_EPILOG)
 @click.argument("group", required=False)
-@click.option("--print", "is_printed", is_flag=True, help="Print the address, and open nothing.")
+@click.option("--print", "is_printed", is_flag=True, help="Print the address without opening a browser.")
 def open_console(context: DaemonContext, group: str | None, is_printed: bool) -> int:
     """Open the page of the daemon, at GROUP where one is named."""
     context.client.get_json("board")  # fail here rather than in the browser

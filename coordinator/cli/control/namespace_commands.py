@@ -26,10 +26,10 @@ SUBCOMMANDS: Final = {
         "cli.control.namespace_commands:advertise_addresses", "Set the advertised addresses of a broker."
     ),
     "list": Subcommand(
-        "cli.control.namespace_commands:list_namespaces", "List namespaces, with where clients connect."
+        "cli.control.namespace_commands:list_namespaces", "List namespaces with their addresses."
     ),
     "reset": Subcommand(
-        "cli.control.namespace_commands:reset_namespace", "Have a namespace be as it was when it was made."
+        "cli.control.namespace_commands:reset_namespace", "Reset a namespace to its initial state."
     ),
     "rm": Subcommand("cli.control.namespace_commands:remove_namespaces", "Remove namespaces."),
 }
@@ -44,7 +44,7 @@ def namespace() -> None:
     """
 
 
-ADD_EPILOG: Final = """It has the daemon's properties but those of listeners and security. Examples:
+ADD_EPILOG: Final = """A namespace has the daemon's properties, except those of listeners and security. Examples:
 
 \b
 groupd namespace add
@@ -64,7 +64,7 @@ def _parse_properties(_: click.Context, __: click.Parameter, values: Sequence[st
 
 @daemon_command(epilog=ADD_EPILOG)
 @click.argument("name", required=False, callback=check_not_empty)
-@topics_option(help_text="A topic that it begins with; may be repeated.")
+@topics_option(help_text="An initial topic; may be repeated.")
 @click.option(
     "-o",
     "properties",
@@ -74,7 +74,7 @@ def _parse_properties(_: click.Context, __: click.Parameter, values: Sequence[st
     help="Set a property; may be repeated.",
 )
 @click.option(
-    "--durable", is_flag=True, help="Keep its files on the disk; the next one of that name finds them."
+    "--durable", is_flag=True, help="Keep its files on the disk, for the next namespace of that name."
 )
 def add_namespace(
     context: DaemonContext,
@@ -141,11 +141,11 @@ groupd namespace rm --all"""
 
 @daemon_command(epilog=RM_EPILOG)
 @click.argument("names", nargs=-1, metavar="NAME...")
-@click.option("--all", "is_all", is_flag=True, help="All but the daemon's own.")
+@click.option("--all", "is_all", is_flag=True, help="Remove all namespaces.")
 def remove_namespaces(context: DaemonContext, names: tuple[str, ...], is_all: bool) -> int:
     """Remove the brokers of these NAMEs with all that they have."""
     if is_all == bool(names):
-        raise InvalidArguments("say which: a NAME, or --all")
+        raise InvalidArguments("either NAME or --all is required")
     if "" in names:
         raise InvalidArguments("NAME must not be empty")
     if is_all:

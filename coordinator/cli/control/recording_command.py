@@ -47,15 +47,15 @@ _SAVE_TIMEOUT_S: Final = 300.0
     "path",
     metavar="FILE",
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="For save: where to. [default: GROUP.groupd-rec]",
+    help="For save: the file. [default: GROUP.groupd-rec]",
 )
-@click.option("--new", "every_new", is_flag=True, help="Record every group that comes into being.")
+@click.option("--new", "every_new", is_flag=True, help="Record every new group.")
 @click.option("--none", "nothing", is_flag=True, help="End all recordings and discard them.")
 @click.option(
     "--mebibytes",
     type=click.IntRange(1, 64),
     metavar="N",
-    help="For start and --new: after how much the recording ends by itself. [default: 4]",
+    help="For start and --new: maximum size of a recording. [default: 4]",
 )
 def record_group(
     context: DaemonContext,
@@ -72,14 +72,14 @@ def record_group(
         _record_all(context, body, every_new=every_new, nothing=nothing)
         return YES
     if every_new or nothing:
-        raise InvalidArguments("--new and --none are about no GROUP")
+        raise InvalidArguments("--new and --none take no GROUP")
     if group == "":
         raise InvalidArguments("GROUP must not be empty")
     action = action or "start"
     if path is not None and action != "save":
-        raise InvalidArguments("-o belongs to save")
+        raise InvalidArguments("-o is only for save")
     if mebibytes is not None and action != "start":
-        raise InvalidArguments("--mebibytes belongs to start and to --new")
+        raise InvalidArguments("--mebibytes is only for start and --new")
     if action == "start":
         print_answer(context, "PUT", "recordings", group, body=body)
     elif action == "stop":
@@ -91,9 +91,9 @@ def record_group(
 
 def _record_all(context: DaemonContext, body: dict[str, int], *, every_new: bool, nothing: bool) -> None:
     if every_new and nothing:
-        raise InvalidArguments("--new or --none, not both")
+        raise InvalidArguments("--new and --none exclude each other")
     if body and not every_new:
-        raise InvalidArguments("--mebibytes belongs to start and to --new")
+        raise InvalidArguments("--mebibytes is only for start and --new")
     if every_new:
         print_answer(context, "PUT", "recordings", body=body)
     elif nothing:

@@ -75,13 +75,13 @@ def _parse_words(words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ..
     "--settle",
     type=DURATION,
     metavar="TIME",
-    help="For advance and step: how long to wait, really, for a living member. [default: the daemon's, 5s]",
+    help="For advance and step: how long to wait for a live member, in real time. [default: the daemon's, 5s]",
 )
 @click.option(
     "--except",
     "except_",
     type=click.Choice(["gone"]),
-    help="For freeze: members that have left their connection expire all the same.",
+    help="For freeze: members without a connection still expire.",
 )
 def control_clock(context: DaemonContext, words: tuple[str, ...], **options: Any) -> int:
     """Hold the clock of GROUP, let it run, move it ahead; or say how it stands."""

@@ -50,7 +50,7 @@ class RecordFetcher:
         Args:
             client: sends the requests.
             isolation_level: 0, or READ_COMMITTED.
-            reset_to: start of a partition whose position is out of range: LATEST or EARLIEST; None: an error.
+            reset_to: start of partitions with an out-of-range position: LATEST or EARLIEST; None: an error.
         """
         self._client = client
         self.isolation_level = isolation_level

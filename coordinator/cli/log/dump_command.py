@@ -108,7 +108,7 @@ def _parse_time_option(_: click.Context, __: click.Parameter, value: str | None)
 
 @click.command(epilog=EPILOG)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object per line.")
 @click.option("--group", "groups", multiple=True, metavar="ID", help="Only records of this group.")
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only records of or about this topic.")
 @click.option(
@@ -133,11 +133,11 @@ def _parse_time_option(_: click.Context, __: click.Parameter, value: str | None)
 @click.option("--from-offset", default=0, type=click.IntRange(min=0), metavar="OFFSET", help="In each log.")
 @click.option("--follow", "is_following", is_flag=True, help="Continue with appended records.")
 @click.option(
-    "--offsets-decoder", is_flag=True, help="Decode as __consumer_offsets, whatever the directory is called."
+    "--offsets-decoder",
+    is_flag=True,
+    help="Decode as __consumer_offsets, independent of the directory's name.",
 )
-@click.option(
-    "--full", "is_full", is_flag=True, help="On a terminal too: whole member ids, nothing cut or left out."
-)
+@click.option("--full", "is_full", is_flag=True, help="Print whole member ids and values on a terminal, too.")
 @color_option
 @report_errors
 def dump_log(

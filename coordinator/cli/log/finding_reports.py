@@ -10,15 +10,15 @@ from storage.inspection.log_findings import FindingEffect, FindingKind, LogFindi
 from storage.inspection.log_reader import LogListing
 
 MEANINGS: Final = {
-    FindingEffect.STOPS_LOAD: "a start that reads this does not load the partition",
-    FindingEffect.CUT_AT_START: "the log is cut here at the next start, with all that follows",
-    FindingEffect.FAILS_READS: "reads that come here fail",
-    FindingEffect.MISLEADS_READS: "reads may begin in the wrong place and miss records",
+    FindingEffect.STOPS_LOAD: "groupd does not load the partition",
+    FindingEffect.CUT_AT_START: "the next start truncates the log here",
+    FindingEffect.FAILS_READS: "reads at this position fail",
+    FindingEffect.MISLEADS_READS: "reads may begin at a wrong position and miss records",
     FindingEffect.MISLEADS_COMMITTED_READS: "consumers of committed records may get aborted ones, or miss "
     "committed ones",
-    FindingEffect.REBUILT: "it is made anew when it is needed; nothing is lost",
-    FindingEffect.TAKEN_BACK: "the next start puts it into the log",
-    FindingEffect.STOPS_START: "nothing starts on this directory",
+    FindingEffect.REBUILT: "groupd builds it again when needed; nothing is lost",
+    FindingEffect.TAKEN_BACK: "the next start writes it to the log",
+    FindingEffect.STOPS_START: "no broker starts on this directory",
 }
 
 _LEAVE_OUT: Final = "leaves these bytes out and keeps every sound batch"
@@ -27,15 +27,15 @@ REPAIRS: Final = {
     FindingKind.DAMAGED_BATCH: _LEAVE_OUT,
     FindingKind.OLD_FORMAT: "leaves these messages out; a broker of version 3 can convert them",
     FindingKind.UNREADABLE_RECORDS: "leaves this batch out",
-    FindingKind.UNDECODABLE_RECORD: "keeps the record, unless told --drop-undecodable",
-    FindingKind.OFFSET_INDEX: "makes the index anew",
-    FindingKind.TIME_INDEX: "makes the index anew",
-    FindingKind.TRANSACTION_INDEX: "removes the index, and the snapshots of producers: a start makes it anew",
+    FindingKind.UNDECODABLE_RECORD: "keeps the record unless --drop-undecodable is given",
+    FindingKind.OFFSET_INDEX: "builds the index again",
+    FindingKind.TIME_INDEX: "builds the index again",
+    FindingKind.TRANSACTION_INDEX: "removes the index and the snapshots of producers; a start builds them again",
     FindingKind.PRODUCER_SNAPSHOT: "leaves it to the next start, which removes it",
     FindingKind.RECOVERY_POINT: "lowers the recovery point to the end of the log",
-    FindingKind.CHECKPOINT: "makes the checkpoint anew",
-    FindingKind.UNUSABLE_FILE: "makes do without it; in place, it moves it aside",
-    FindingKind.JOURNAL: "does nothing about it, `groupd log recover` does",
+    FindingKind.CHECKPOINT: "writes the checkpoint again",
+    FindingKind.UNUSABLE_FILE: "works without it; with --in-place it renames it",
+    FindingKind.JOURNAL: "ignores it; run `groupd log recover`",
 }
 
 _MAX_TEXT: Final = 2000

@@ -10,9 +10,11 @@ from coordinator.cli.output_streams import exit_interrupted, is_closed, replace_
 
 SUBCOMMANDS: Final = {
     "dump": Subcommand("cli.log.dump_command:dump_log", "Print the records of a log."),
-    "recover": Subcommand("cli.log.recover_command:recover_journal", "Put what a journal has into the logs."),
+    "recover": Subcommand(
+        "cli.log.recover_command:recover_journal", "Write the records of a journal to the logs."
+    ),
     "repair": Subcommand("cli.log.repair_commands:repair_logs", "Copy the readable part of a damaged log."),
-    "stats": Subcommand("cli.log.stats_command:show_stats", "Say what a log is made of."),
+    "stats": Subcommand("cli.log.stats_command:show_stats", "Print statistics of a log."),
     "verify": Subcommand("cli.log.repair_commands:verify_logs", "Check a log and report its damage."),
 }
 

@@ -84,7 +84,7 @@ def warn_of_journals(files: Files, logs: Sequence[LogListing]) -> None:
     """Yield a line for each data directory whose journal has missing records of these logs or is unreadable."""
     check = JournalCheck(files, logs)
     for directory, text in _describe_lacks(check).items():
-        warn(f"{text}; `groupd log recover {directory}` puts that in")
+        warn(f"{text}; `groupd log recover {directory}` writes them to the logs")
     _warn_of_damage(check)
 
 
@@ -113,4 +113,4 @@ def _format_lack(directory: str, names: Sequence[str]) -> str:
 
 def _warn_of_damage(check: JournalCheck) -> None:
     for error in check.damaged_journals.values():
-        warn(f"the journal is damaged, and may have what the logs lack: {error}")
+        warn(f"the journal is damaged, and may have records that the logs lack: {error}")

@@ -22,7 +22,7 @@ Exit codes: 0 done; 1 a log cannot be opened, and the journal is kept for it; 2 
 @click.option(
     "--without-journal",
     is_flag=True,
-    help="Remove the journal unread, and lose what only it has: for one that is damaged.",
+    help="Remove a damaged journal without reading it. Records that only it has are lost.",
 )
 @report_errors
 def recover_journal(directory: str, without_journal: bool) -> int:
@@ -41,6 +41,6 @@ def recover_journal(directory: str, without_journal: bool) -> int:
         warn(f"{partition}: {format_error_reason(problem)}")
     if found.failed:
         return FOUND
-    state = "was stopped cleanly already" if found.was_clean else "is as a clean stop leaves it"
+    state = "was stopped cleanly already" if found.was_clean else "is as after a clean stop"
     click.echo(f"{directory}: {len(found.reports)} logs; {state}")
     return SOUND

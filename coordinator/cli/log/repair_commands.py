@@ -48,9 +48,13 @@ Exit codes: 0 no damage, 1 damage found, 2 PATH is not a log, 130 interrupted.""
 
 @click.command(epilog=VERIFY_EPILOG)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--json", "is_json", is_flag=True, help="One JSON object a finding, and one that sums up.")
 @click.option(
-    "--offsets-decoder", is_flag=True, help="Decode as __consumer_offsets, whatever the directory is called."
+    "--json", "is_json", is_flag=True, help="One JSON object per finding, then one with the totals."
+)
+@click.option(
+    "--offsets-decoder",
+    is_flag=True,
+    help="Decode as __consumer_offsets, independent of the directory's name.",
 )
 @color_option
 @report_errors
@@ -109,9 +113,11 @@ Exit codes: 0 done, with or without losses; 2 the repair failed; 130 interrupted
     is_flag=True,
     help="Leave out records of __consumer_offsets with an invalid key or value; they prevent a load.",
 )
-@click.option("--json", "is_json", is_flag=True, help="One JSON object a loss, and one a log.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object per loss and per log.")
 @click.option(
-    "--offsets-decoder", is_flag=True, help="Decode as __consumer_offsets, whatever the directory is called."
+    "--offsets-decoder",
+    is_flag=True,
+    help="Decode as __consumer_offsets, independent of the directory's name.",
 )
 @color_option
 @report_errors
@@ -146,7 +152,9 @@ def repair_logs(
                 progress.hide()
                 report.print_outcome(repaired)
     except (DamagedFile, LogDamaged) as error:
-        exit_with_error(f"{error}; repair --out of the whole data directory makes do without it")
+        exit_with_error(
+            f"{error}; repair the whole data directory with --out, which works without the journal"
+        )
     report.print_summary()
     return SOUND
 
@@ -188,7 +196,7 @@ def _repair_logs_in_place(
 ) -> Iterator[RepairOutcome]:
     if not logs[0].is_whole:
         exit_with_error(
-            f"{logs[0].segments[0].path}: in place, whole partitions are repaired: give its directory"
+            f"{logs[0].segments[0].path}: --in-place repairs whole partitions: name its directory"
         )
     with _lock_directory(files, find_data_directory(files, logs[0])):
         for log in logs:

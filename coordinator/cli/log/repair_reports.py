@@ -63,7 +63,7 @@ class RepairTextReport:
             lost = f"{repaired.lost_bytes} bytes lost; ends at offset {result.log_end_offset}"
             print(f"{log.directory}: {kept}, {lost}")
         for path in damaged:
-            print(f"{path}: as it was")
+            print(f"{path}: unchanged")
 
     def print_summary(self) -> None:
         pass

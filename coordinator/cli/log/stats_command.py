@@ -22,17 +22,19 @@ _MAX_NAME: Final = 60
 
 @click.command(epilog=EPILOG)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--json", "is_json", is_flag=True, help="One JSON object, with every group and log.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object with every group and log.")
 @click.option(
     "--top",
     default=10,
     show_default=True,
     type=click.IntRange(min=0),
     metavar="N",
-    help="How many groups, by bytes.",
+    help="Number of groups, the largest first.",
 )
 @click.option(
-    "--offsets-decoder", is_flag=True, help="Count as __consumer_offsets, whatever the directory is called."
+    "--offsets-decoder",
+    is_flag=True,
+    help="Count as __consumer_offsets, independent of the directory's name.",
 )
 @color_option
 @report_errors

@@ -144,7 +144,7 @@ class RepairTableReport:
                 self._console, printable(format_loss_place(loss), _MAX_TEXT), [(loss.kind.value, "red", what)]
             )
         for path in repaired.damaged:
-            print_block(self._console, printable(path, _MAX_TEXT), [("kept", "dim", "as it was")])
+            print_block(self._console, printable(path, _MAX_TEXT), [("kept", "dim", "unchanged")])
 
     def print_summary(self) -> None:
         rows: list[tuple[str | int, ...]] = [

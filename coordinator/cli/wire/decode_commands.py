@@ -83,7 +83,7 @@ def format_lines(annotated: AnnotatedMessage) -> Iterator[str]:
             f"{where}  {_indent_name(note):<{name_width}}  {note.kind:<{kind_width}}  {format_value(note)}"
         ).rstrip()
     if annotated.problem is not None:
-        yield f"not sound: {printable(annotated.problem, 500)}"
+        yield f"invalid: {printable(annotated.problem, 500)}"
 
 
 def format_json(annotated: AnnotatedMessage, **more: object) -> Iterator[str]:
@@ -185,7 +185,7 @@ def _annotate_message(name: str, version: int, data: bytes, *, is_frame: bool) -
         return annotate(cls, version, data)
     api = _list_messages()[name]
     if not isinstance(api, Api):
-        raise click.UsageError(f"{name} has no frame of its own")
+        raise click.UsageError(f"{name} is not a request or response and has no frame")
     if name.endswith("Response"):
         return annotate_response(api.key, version, data)
     found, found_version, annotated = annotate_request(data)
@@ -199,8 +199,8 @@ def _annotate_message(name: str, version: int, data: bytes, *, is_frame: bool) -
 @click.argument("version", type=int, metavar="VERSION")
 @click.argument("path", required=False, metavar="[FILE]")
 @click.option("--hex", "hex_text", metavar="DIGITS", help="The bytes, in hexadecimal digits.")
-@click.option("--frame", "is_frame", is_flag=True, help="The bytes are a frame: a header stands in front.")
-@click.option("--json", "is_json", is_flag=True, help="One JSON object a field.")
+@click.option("--frame", "is_frame", is_flag=True, help="The bytes are a frame with a header.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object per field.")
 def decode_message(
     message: str, version: int, path: str | None, hex_text: str | None, is_frame: bool, is_json: bool
 ) -> None:
@@ -209,7 +209,7 @@ def decode_message(
     try:
         annotated = annotate_inner(_annotate_message(message, version, data, is_frame=is_frame), data)
     except Malformed as error:
-        click.echo(f"not sound: {error}", err=True)
+        click.echo(f"invalid: {error}", err=True)
         sys.exit(1)
     for line in format_json(annotated) if is_json else format_lines(annotated):
         click.echo(line)
@@ -260,7 +260,7 @@ def _annotate_frames(number: int, entry: dict[str, Any]) -> Iterator[tuple[str, 
 @click.command(epilog=DUMP_EPILOG)
 @click.argument("path", metavar="FILE")
 @click.option("--api", "apis", multiple=True, metavar="NAME", help="Only this API; may be repeated.")
-@click.option("--json", "is_json", is_flag=True, help="One JSON object a field.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object per field.")
 def dump_frames(path: str, apis: tuple[str, ...], is_json: bool) -> None:
     """Print recorded frames of FILE ("-": standard input), field by field."""
     unknown = sorted(set(apis) - set(_APIS_BY_NAME))
@@ -381,13 +381,13 @@ def _read_records(path: str, printer: _RecordPrinter) -> Iterator[tuple[str, Rec
 @click.command(epilog=RECORD_EPILOG)
 @click.argument("path", required=False, metavar="[FILE]")
 @click.option("--hex", "key_hex", metavar="DIGITS", help="A key, in hexadecimal digits.")
-@click.option("--value", "value_hex", metavar="DIGITS", help="The value that belongs to the key of --hex.")
-@click.option("--json", "is_json", is_flag=True, help="One JSON object a field.")
+@click.option("--value", "value_hex", metavar="DIGITS", help="The value for the key of --hex.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object per field.")
 def print_records(path: str | None, key_hex: str | None, value_hex: str | None, is_json: bool) -> None:
     """Print records of __consumer_offsets, field by field: those of FILE, or one from --hex (and --value)."""
     printer = _RecordPrinter(is_json=is_json)
     if (path is None) == (key_hex is None):
-        raise click.UsageError("give either FILE or --hex")
+        raise click.UsageError("either FILE or --hex is required")
     if key_hex is not None:
         printer.print_record(
             "record", parse_hex(key_hex), None if value_hex is None else parse_hex(value_hex)

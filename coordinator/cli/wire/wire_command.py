@@ -42,7 +42,7 @@ def read_input(path: str | None, hex_text: str | None) -> bytes:
     """The bytes of --hex, or of a file ("-" is standard input). Raises UsageError for none and for both, and for a
     file that cannot be read."""
     if (path is None) == (hex_text is None):
-        raise click.UsageError("give either FILE or --hex")
+        raise click.UsageError("either FILE or --hex is required")
     if hex_text is not None:
         return parse_hex(hex_text)
     assert path is not None

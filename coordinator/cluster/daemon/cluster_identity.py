@@ -34,7 +34,7 @@ IDENTITY_FORMAT: Final = 1
 MARKER: Final = ".cluster"
 """File in a data directory: a line with the id of its cluster, then the cluster's identity."""
 _PARTITION: Final = re.compile(r".+-[0-9]{1,10}")
-REMEDY: Final = "`groupd cluster import --data-dir DIR` takes over what it has"
+REMEDY: Final = "`groupd cluster import --data-dir DIR` imports its data"
 
 
 class ClusterIdentity(NamedTuple):
@@ -92,9 +92,9 @@ async def read_or_create_identity(
         return found
     if (await store.read(ReadRange(keys.importing))).entries:
         raise ClusterNotFound(
-            "an import into this cluster has begun and did not end: run `groupd cluster import` again"
+            "an import into this cluster was interrupted: run `groupd cluster import` again"
         )
-    raise ClusterNotFound("etcd has nothing of this cluster")
+    raise ClusterNotFound("etcd has no keys of this cluster")
 
 
 async def read_identity(store: KeyValueStore, keys: ClusterKeys) -> ClusterIdentity | None:
@@ -109,7 +109,7 @@ def decode_identity(value: bytes, where: str) -> ClusterIdentity:
         found: dict[str, Any] = json.loads(value)
         if found["format"] != IDENTITY_FORMAT:
             raise StartFailed(
-                f"{where} has format {found['format']!r}, and this groupd knows {IDENTITY_FORMAT}"
+                f"{where} has format {found['format']!r}, and this groupd reads format {IDENTITY_FORMAT}"
             )
         return ClusterIdentity(
             int(found["partitions"]),
@@ -118,7 +118,7 @@ def decode_identity(value: bytes, where: str) -> ClusterIdentity:
             tuple(map(str, found.get("imported", ()))),
         )
     except (ValueError, TypeError, KeyError) as error:
-        raise StartFailed(f"{where} is nothing that groupd wrote: {error!r}") from error
+        raise StartFailed(f"{where} was not written by groupd: {error!r}") from error
 
 
 def is_member(files: Files, path: str) -> bool:
@@ -145,7 +145,8 @@ def why_no_new_cluster(files: Files, path: str, cluster_id: str) -> str | None:
 
 def _describe_other_cluster(path: str, found: str, cluster_id: str) -> str:
     return (
-        f"{path} is of cluster {found}, and CLUSTER_ID says {cluster_id}: mend that, or use another log.dirs"
+        f"{path} belongs to cluster {found}, but CLUSTER_ID is {cluster_id}: correct CLUSTER_ID, or "
+        "use another log.dirs"
     )
 
 
@@ -175,9 +176,10 @@ def prepare_directory(directory: DataDirectory, cluster_id: str, identity: Clust
     if own_identity is not None:
         if own_identity.incarnation != identity.incarnation:
             raise StartFailed(
-                f"{path} is of a cluster {cluster_id} that etcd does not have any more, or has below another "
-                "cluster.etcd.prefix; what it holds would be lost: use an empty log.dirs, or empty etcd and have "
-                f"it imported: {REMEDY}"
+                f"{path} belongs to a cluster {cluster_id} that is no longer in etcd, or has another "
+                "cluster.etcd.prefix: use an empty log.dirs, or empty etcd and import the directory, so "
+                "that its data "
+                f"is not lost: {REMEDY}"
             )
     elif (
         directory.list_partitions()
@@ -185,8 +187,8 @@ def prepare_directory(directory: DataDirectory, cluster_id: str, identity: Clust
         or directory.read_catalogue() is not None
     ):
         raise StartFailed(
-            f"{path} was used without a cluster, and what it holds would be lost to it: use an empty log.dirs, or "
-            f"have it imported: {REMEDY}"
+            f"{path} has data of a daemon without a cluster: use an empty log.dirs, or import the directory: "
+            f"{REMEDY}"
         )
     else:
         mark_member(files, path, cluster_id, identity)

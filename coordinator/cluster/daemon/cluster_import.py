@@ -113,9 +113,7 @@ async def import_directories(
             directories[-1].check_importable()
         one = ClusterImport(store, config.cluster_etcd_prefix, files, directories)
         if cluster_id not in (None, one.cluster_id):
-            raise ImportRefused(
-                f"{paths[0]}: is of cluster {one.cluster_id}, and CLUSTER_ID says {cluster_id}"
-            )
+            raise ImportRefused(f"{paths[0]}: is of cluster {one.cluster_id}, but CLUSTER_ID is {cluster_id}")
         await wait_for_etcd(store, store.fetch_version)
         return await one.run()
     except OSError as error:
@@ -169,11 +167,13 @@ class ClusterImport:
             await self._write_security(guarded)
             await self._finish_import(guard)
         except StoreFull as error:
-            raise ImportRefused(f"etcd is full, make room in it and import again: {error}") from error
+            raise ImportRefused(f"etcd is full: free space in it and import again: {error}") from error
         except StoreRequestTooLarge as error:
-            raise ImportRefused(f"etcd takes no request as large (--max-request-bytes): {error}") from error
+            raise ImportRefused(
+                f"etcd rejects a request as too large: raise its --max-request-bytes: {error}"
+            ) from error
         except KeyValueStoreError as error:
-            raise ImportRefused(f"etcd does not do what is needed, import again: {error}") from error
+            raise ImportRefused(f"etcd failed, import again: {error}") from error
         except TokenLost as error:
             raise self._create_disturbed_error() from error
         return ImportResult(
@@ -182,7 +182,7 @@ class ClusterImport:
 
     def _list_left_out(self) -> list[str]:
         return [
-            f"{each.path}: {each.transactional_ids} transactional ids, none of which has a transaction open"
+            f"{each.path}: {each.transactional_ids} transactional ids, without open transactions"
             for each in self._directories
             if each.transactional_ids
         ]
@@ -225,8 +225,8 @@ class ClusterImport:
     def _create_not_empty_error(self) -> ImportRefused:
         where = self._keys.cluster_range[0].decode()
         return ImportRefused(
-            f"etcd has something below {where} that is not of this import: it has to be empty there "
-            "(another cluster.etcd.prefix will do, too)"
+            f"etcd has keys below {where} that do not belong to this import: delete them, or use another "
+            "cluster.etcd.prefix"
         )
 
     async def _finish_import(self, guard: WrittenAt) -> None:
@@ -241,7 +241,7 @@ class ClusterImport:
 
     @staticmethod
     def _create_disturbed_error() -> ImportRefused:
-        return ImportRefused("somebody else writes to this cluster: import again")
+        return ImportRefused("another process writes to this cluster: stop it and import again")
 
     def _mark_directories(self, meta: ClusterIdentity) -> None:
         for each in self._directories:
@@ -298,7 +298,7 @@ class ClusterImport:
                 other = found.setdefault(topic["name"], topic)
                 if other["topic_id"] != topic["topic_id"]:
                     raise ImportRefused(
-                        f"{each.path}: its topic {topic['name']} is another than one of that name"
+                        f"{each.path}: its topic {topic['name']} differs from another topic of that name"
                     )
                 if other["partitions"] < topic["partitions"]:
                     found[topic["name"]] = topic
@@ -395,7 +395,7 @@ def _require_same(subject: str, by_path: Mapping[str, T]) -> T:
     if others:
         values = ", ".join(f"{path}: {value}" for path, value in by_path.items())
         raise ImportRefused(
-            f"the directories have different {subject} ({values}): they are not of one cluster"
+            f"the directories have different {subject} ({values}): they do not belong to one cluster"
         )
     return first
 
@@ -403,4 +403,4 @@ def _require_same(subject: str, by_path: Mapping[str, T]) -> T:
 def _require_different(subject: str, by_path: Mapping[str, object]) -> None:
     if len(set(by_path.values())) < len(by_path):
         values = ", ".join(f"{path}: {value}" for path, value in by_path.items())
-        raise ImportRefused(f"each directory has to have a {subject} of its own ({values})")
+        raise ImportRefused(f"each directory must have its own {subject} ({values})")

@@ -108,7 +108,7 @@ class ClusterTransactions:
     def refusal(self) -> str | None:
         """Why transactions are not possible on this broker; None if they are."""
         if self._listener is None:
-            return "no listener is one by which the brokers reach each other (inter.broker.listener.name)"
+            return "no listener connects the brokers: set inter.broker.listener.name"
         return None
 
     # Topic
@@ -136,7 +136,7 @@ class ClusterTransactions:
             raise StartFailed(f"The key {format_key(key)} in etcd {error}") from error
         except (ValueError, TypeError, KeyError) as error:
             raise StartFailed(
-                f"The key {format_key(key)} in etcd is not what groupd writes: {error!r}"
+                f"The key {format_key(key)} in etcd was not written by groupd: {error!r}"
             ) from error
         page = await self._store.read(ReadRange(self._keys.internal(TRANSACTION_STATE)))
         self.is_started = bool(page.entries)
@@ -177,7 +177,7 @@ class ClusterTransactions:
                 await self._store.transact(put)
                 self._on_topic_created()
             except KeyValueStoreError as error:
-                _LOG.warning("%s is not made yet: %s", TRANSACTION_STATE, error)
+                _LOG.warning("Failed to create %s, will retry: %s", TRANSACTION_STATE, error)
                 await asyncio.sleep(_RETRY_S)
 
     def _on_keys_read(self, entries: Sequence[KeyEntry]) -> None:
@@ -241,7 +241,7 @@ class ClusterTransactions:
                 if not page.entries or number >= parse_topic(topic, page.entries[0]).partitions:
                     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             except (KeyValueStoreError, UnreadableKey) as problem:
-                _LOG.info("Whether %s is gone is not known: %s", marker.partition, problem)
+                _LOG.info("Failed to test whether %s was deleted: %s", marker.partition, problem)
         marker.on_done(error)
 
     # Shutdown

@@ -108,7 +108,9 @@ def why_no_member(settings: ServerSettings) -> str | None:
         return "--brokers is for several brokers in one process; a cluster has one in each"
     missing = [each.name for each in settings.listeners if each.advertised is None]
     if missing:
-        return f"advertised.listeners: in a cluster {missing[0]} has to say where others find this broker"
+        return (
+            f"advertised.listeners: in a cluster {missing[0]} needs an address that other brokers can reach"
+        )
     try:
         find_inter_broker_listener(config, settings.properties, settings.listeners)
     except ConfigError as error:
@@ -185,7 +187,7 @@ class EtcdCluster(ClusterMembership):
         self._tasks: set[asyncio.Task[None]] = set()
 
     def _require_member(self) -> ClusterMember:
-        assert self.member is not None, "the cluster has not begun"
+        assert self.member is not None, "the cluster is not started"
         return self.member
 
     # Start
@@ -354,7 +356,7 @@ class EtcdCluster(ClusterMembership):
     def _on_task_done(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (problem := task.exception()) is not None:
-            _LOG.error("What the cluster was at", exc_info=problem)
+            _LOG.error("The state of the cluster", exc_info=problem)
 
     # Gained and lost partitions
 
@@ -376,7 +378,7 @@ class EtcdCluster(ClusterMembership):
         try:
             await self.catalogue.keys.reassign_replicas(*partition, replicas)
         except (ClusterChangeRefused, KeyValueStoreError) as error:
-            _LOG.error("%s could not be given the replicas %s: %s", partition, list(replicas), error)
+            _LOG.error("Failed to assign %s to the replicas %s: %s", partition, list(replicas), error)
         self._require_member().schedule_reconcile()
 
     # Appends
@@ -423,7 +425,7 @@ class EtcdCluster(ClusterMembership):
             async with asyncio.timeout(_LEAVE_TIMEOUT_S / 2):
                 await _wait_until(self._has_no_pending_answers)
         except TimeoutError:
-            _LOG.warning("etcd has not taken everything in time; who waits is told to look elsewhere")
+            _LOG.warning("etcd did not accept all writes in time; pending requests get NOT_COORDINATOR")
 
     def _has_no_pending_answers(self) -> bool:
         services = self._services

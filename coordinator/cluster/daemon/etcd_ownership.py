@@ -124,9 +124,13 @@ class EtcdOwnership:
         if partition.topic in COORDINATOR_TOPICS:
             return None
         if not self._is_claimed(partition.topic):
-            return f"the records of {partition} are on one broker, and stay there"
+            return f"the records of {partition} are on the disk of one broker and cannot move"
         replicas = self.find_replicas(partition)
-        return None if to in replicas else f"broker {to} is no replica of {partition}: {list(replicas)} are"
+        return (
+            None
+            if to in replicas
+            else f"broker {to} is not a replica of {partition}. Use one of {list(replicas)}"
+        )
 
     def reassign_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
         """Reassign a partition. Coordinators and replicated records need no copying; a coordinator is pinned to
@@ -140,7 +144,7 @@ class EtcdOwnership:
         elif replicas[0] != self._find_disk_leader(partition):
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"The records of {partition} are on one broker, and stay there: nothing is copied.",
+                f"The records of {partition} are on the disk of one broker, and groupd does not copy them.",
             )
 
     def cancel_reassignment(self, _: TopicPartition) -> None:
@@ -161,7 +165,7 @@ class EtcdOwnership:
         live = list(self.brokers) or [self._node_id]
         if factor > len(live):
             raise ClusterChangeRefused(
-                f"only {len(live)} brokers live, and {topic} is to have {factor} replicas"
+                f"{topic} needs {factor} replicas, but only {len(live)} brokers are live"
             )
         spread = place_partitions(topic, range(partitions), live, {})
         found = []

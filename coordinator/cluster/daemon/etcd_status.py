@@ -92,7 +92,7 @@ class EtcdHealth:
             try:
                 await self.check_nodes()
             except Exception as problem:  # noqa: BLE001 - the next check may succeed
-                _LOG.error("Looking after etcd", exc_info=problem)
+                _LOG.error("Failed to read the status of etcd", exc_info=problem)
             await asyncio.sleep(PERIOD_S)
 
     async def check_nodes(self) -> None:
@@ -116,18 +116,20 @@ class EtcdHealth:
         was_full, self._is_full = self._is_full, self.is_full
         if self._is_full and not was_full:
             _LOG.error(
-                "etcd is full (alarm NOSPACE, %d bytes): it takes no commits until it is compacted and "
-                "defragmented, and the alarm is disarmed",
+                "etcd is full (alarm NOSPACE, %d bytes) and rejects commits: compact and defragment it, "
+                "and disarm the "
+                "alarm",
                 self.size_bytes,
             )
         elif was_full and not self._is_full:
-            _LOG.info("etcd takes writes again")
+            _LOG.info("etcd accepts writes again")
         share = self.size_bytes / self.quota_bytes
         if share >= _NEARLY_FULL and not self._is_nearly_full:
             self._is_nearly_full = True
             _LOG.warning(
-                "The database of etcd has %d bytes of the %d that it may have: it forgets old revisions with "
-                "--auto-compaction-retention, and gives back room when it is defragmented",
+                "The database of etcd has %d bytes of its quota of %d: set --auto-compaction-retention, "
+                "and defragment "
+                "it",
                 self.size_bytes,
                 self.quota_bytes,
             )
@@ -166,7 +168,7 @@ async def wait_for_etcd(store: EtcdClient, ask: Callable[[], Awaitable[T]]) -> T
                     return await ask()
                 except StoreAccessDenied as error:
                     raise StartFailed(
-                        f"cluster.etcd.username: etcd ({endpoints}) does not let this broker in: {error}"
+                        f"cluster.etcd.username: etcd ({endpoints}) rejects this broker: {error}"
                     ) from error
                 except KeyValueStoreError as error:
                     if problem is None:
@@ -182,9 +184,7 @@ async def wait_for_etcd(store: EtcdClient, ask: Callable[[], Awaitable[T]]) -> T
 def _check_version(version: str) -> None:
     found = _VERSION.match(version)
     if found is None or (int(found[1]), int(found[2])) < _MIN_VERSION:
-        raise StartFailed(
-            f"cluster.etcd.endpoints: etcd {version} is too old, 3.4 is the oldest that will do"
-        )
+        raise StartFailed(f"cluster.etcd.endpoints: etcd {version} is too old: use 3.4 or later")
 
 
 class EtcdView(NamedTuple):

@@ -57,7 +57,7 @@ class ImportSource:
         """
         self.path = path
         if not is_data_directory(files, path):
-            raise ImportRefused(f"{path}: is no data directory")
+            raise ImportRefused(f"{path}: is not a data directory")
         try:
             self._directory = DataDirectory.open(files, path, _NO_PROPERTIES)
         except StorageError as error:
@@ -72,7 +72,7 @@ class ImportSource:
         try:
             was = read_directory_identity(files, path)
             if node_id not in (None, self.meta.node_id):
-                raise ImportRefused(f"{path}: is of node {self.meta.node_id}, and node.id says {node_id}")
+                raise ImportRefused(f"{path}: belongs to node {self.meta.node_id}, but node.id is {node_id}")
             self._plane = DataPlane.open(
                 self._directory, create_data_plane_config(config, properties, find_open_files_limit())
             )
@@ -196,7 +196,7 @@ class ImportSource:
         for producer_id, offset in found.items():
             raise ImportRefused(
                 f"{self.path}: a transaction of producer {producer_id} is open in {partition} from offset {offset} "
-                "on: start groupd without a cluster until it has ended, and stop it"
+                "on: start groupd without a cluster until the transaction has ended, and stop it"
             )
 
     def _check_transactions_ended(self, shard: TransactionShard) -> None:

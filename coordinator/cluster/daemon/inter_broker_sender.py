@@ -84,12 +84,12 @@ class PeerSecurity:
         reason = printable(str(error), _MAX_REASON)
         if self._refused.get(node_id) != reason:
             self._refused[node_id] = reason
-            _LOG.error("Transactions wait: this broker does not get on with broker %d: %s", node_id, reason)
+            _LOG.error("Cannot authenticate to broker %d; transactions wait: %s", node_id, reason)
 
     def on_accepted(self, node_id: int) -> None:
         """Log that a broker accepts this broker again, if a failure was logged before."""
         if self._refused.pop(node_id, None) is not None:
-            _LOG.info("Broker %d lets this broker in again; transactions go on", node_id)
+            _LOG.info("Broker %d accepts this broker again; transactions continue", node_id)
 
 
 class InterBrokerRequest(NamedTuple, Generic[T, A]):
@@ -178,14 +178,14 @@ class InterBrokerSender(Generic[T, A]):
         elif self._failing.get(node_id) is not type(error):
             self._failing[node_id] = type(error)
             if isinstance(error, PeerRequestDenied):
-                _LOG.error("%s: broker %d denies what it is asked: %s", self._request.name, node_id, error)
+                _LOG.error("%s: broker %d denies the request: %s", self._request.name, node_id, error)
             else:
                 _LOG.warning("%s: broker %d does not answer: %s", self._request.name, node_id, error)
 
     async def _send_items(self, node_id: int, items: Sequence[T]) -> Sequence[A]:
         address = self._address(node_id)
         if address is None:
-            raise PeerUnreachable("it does not live")
+            raise PeerUnreachable("it is not live")
         peer = self._peers.setdefault(node_id, PeerConnection(self._request.name, self._security))
         response = await peer.send_request(
             address, self._request.create_request(items), self._request.version
@@ -196,7 +196,7 @@ class InterBrokerSender(Generic[T, A]):
         try:
             self._request.on_answer(item, answer)
         except Exception as problem:  # noqa: BLE001 - the other items still get their results
-            _LOG.error("%s: what came of %r", self._request.name, item, exc_info=problem)
+            _LOG.error("%s: failed to handle the result of %r", self._request.name, item, exc_info=problem)
 
 
 class PeerConnection:
@@ -293,10 +293,10 @@ class PeerConnection:
         await writer.drain()
         size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
         if not 4 <= size <= _MAX_RESPONSE_BYTES:
-            raise Malformed(f"it announced an answer of {size} bytes")
+            raise Malformed(f"it announced a response of {size} bytes")
         frame = await reader.readexactly(size)
         if int.from_bytes(frame[:4], "big") != self._correlation_id:
-            raise Malformed("it answered another question")
+            raise Malformed("its response belongs to another request")
         return decode(APIS[key].response, version, frame, response_body_position(key, version, frame))
 
 
@@ -305,4 +305,7 @@ def _describe_tls_error(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message} (ssl.truststore.location)"
     reason = (error.reason or str(error)).lower().replace("_", " ")
-    return f"no TLS with it: {reason}. Has its listener TLS, and does it trust this broker's certificate?"
+    return (
+        f"the TLS handshake failed: {reason}. Check that its listener has TLS and trusts this "
+        "broker's certificate"
+    )

@@ -117,7 +117,7 @@ class PartitionMoves:
             ClusterOperationError: The broker is not live or cannot own the partition.
         """
         if to not in self._member().table.brokers:
-            raise ClusterOperationError(f"there is no broker {to}, or it does not live")
+            raise ClusterOperationError(f"broker {to} is not live")
         why_not = self._why_not(partition, to)
         if why_not is not None:
             raise ClusterOperationError(why_not)
@@ -132,7 +132,7 @@ class PartitionMoves:
         try:
             await retry_unavailable(lambda: self._member().move_partition(partition, to, hold_ms))
         except KeyValueStoreError as error:
-            _LOG.error("%s-%d could not be moved to broker %d: %s", *partition, to, error)
+            _LOG.error("Failed to move %s-%d to broker %d: %s", *partition, to, error)
 
     def retake_partition(self, partition: TopicPartition, hold_loading_s: float) -> None:
         """Give up a partition and take it back, if this broker still owns it."""
@@ -162,7 +162,11 @@ class PartitionMoves:
                 lambda: self._store.transact(StoreTransaction((WrittenAt(pin, written_at),), (plain,)))
             )
         except KeyValueStoreError as error:
-            _LOG.warning("%s-%d may say once more that it loads: %s", *partition, error)
+            _LOG.warning(
+                "%s-%d may answer COORDINATOR_LOAD_IN_PROGRESS longer after its next move: %s",
+                *partition,
+                error,
+            )
 
 
 class OwnershipHistory:
@@ -248,7 +252,7 @@ class OwnedPartitions:
         """Release a partition that this broker no longer owns, and complete its fetches."""
         name = TopicPartition(*partition)
         _LOG.info("No longer owner of %s: %s", name, cause)
-        self._publish_change(name, f"owns it no longer: {cause}")
+        self._publish_change(name, f"no longer owns it: {cause}")
         self.release_partition(name, str(cause))
         self._services.topics.complete_fetches(
             self._services.data_plane.on_leader_changed(name, clock.monotonic_ms())
@@ -257,7 +261,7 @@ class OwnedPartitions:
     def doubt_partition(self, name: TopicPartition) -> None:
         """Give up a partition with uncertain content in etcd. The member takes it back if it still owns it."""
         self._publish_change(name, f"gives it up: {OwnershipCause.DOUBTED}")
-        self.release_partition(name, "it is doubted what etcd has")
+        self.release_partition(name, "its content in etcd is uncertain")
         self._member().doubt_partition(PartitionId(*name))
 
     def release_partition(self, name: TopicPartition, reason: str) -> None:

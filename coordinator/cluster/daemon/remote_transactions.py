@@ -133,7 +133,9 @@ def _parse_add_partitions_response(
 ) -> list[AddPartitionsResult]:
     """Return the results; the response has them in the order of the request."""
     if response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-        raise PeerRequestDenied("this one's principal has no ClusterAction there (super.users, or an ACL)")
+        raise PeerRequestDenied(
+            "this broker's principal needs ClusterAction there: add an ACL, or list it in super.users"
+        )
     if response.error_code != ErrorCode.NONE:
         return [_set_all_errors(request, ErrorCode(response.error_code)) for request, _ in additions]
     answers = []
@@ -268,12 +270,12 @@ def _parse_markers_response(
     errors: list[ErrorCode] = []
     for (partition, end, _), (answered, code) in zip(markers, found, strict=True):
         if answered != (end.producer_id, partition.topic, partition.partition):
-            raise Malformed(f"it answered for {answered}, and was asked for {partition}")
+            raise Malformed(f"it answered for {answered} instead of {partition}")
         # The other broker may learn of a topic later than this one: only `on_unknown_partition` detects a deletion.
         error = ErrorCode(code)
         if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise PeerRequestDenied(
-                "this one's principal has no ClusterAction there (super.users, or an ACL)"
+                "this broker's principal needs ClusterAction there: add an ACL, or list it in super.users"
             )
         errors.append(RETRIABLE_ERROR if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else error)
     return errors

@@ -58,7 +58,7 @@ class ReplicatedBytesLimit:
             if not self._is_full:
                 self._is_full = True
                 _LOG.error(
-                    "The topics with replicas have %d bytes, and no more records are taken beyond %d "
+                    "Replicated topics have %d bytes and accept no records beyond %d "
                     "(cluster.topics.max.bytes)",
                     self.total,
                     self._max_bytes,
@@ -87,11 +87,11 @@ class ReplicatedBytesLimit:
             try:
                 self._own = own()
             except (StorageError, OSError) as error:
-                _LOG.warning("How many bytes topics have is not known now: %s", format_error_reason(error))
+                _LOG.warning("Failed to measure the replicated topics: %s", format_error_reason(error))
                 continue
             if self._is_full and self.total <= self._max_bytes * 0.9:
                 self._is_full = False
-                _LOG.info("The topics with replicas have %d bytes, and take records again", self.total)
+                _LOG.info("Replicated topics have %d bytes and accept records again", self.total)
             session = keeper.session
             if session.lease and self._published != (session.lease, self._own):
                 await self._publish_bytes(session.lease)
@@ -104,7 +104,7 @@ class ReplicatedBytesLimit:
             self._published, self._has_logged_delay = (lease, own), False
         except KeyValueStoreError as error:
             if not self._has_logged_delay:
-                _LOG.info("How many bytes topics have is told later: %s", error)
+                _LOG.info("Failed to publish the size of the replicated topics, will retry: %s", error)
             self._has_logged_delay = True
 
     def _on_keys_read(self, entries: Sequence[KeyEntry]) -> None:

@@ -100,7 +100,7 @@ class ReplicatedLogs:
         partition_id = PartitionId(*partition)
         owned = self._find_token(partition_id)
         if owned is None:
-            raise LogNotRead(f"{partition} is not owned any more")
+            raise LogNotRead(f"{partition} is no longer owned")
         path = f"{self._directory.path}/{partition}"
         try:
             manifest = self._wait_for_loop(self._store.read_manifest(*partition_id))
@@ -110,7 +110,9 @@ class ReplicatedLogs:
                 self._directory.files, path, pieces, owned.epoch, interval_bytes, manifest.end_offset
             )
             if manifest.log_start_offset > end_offset:
-                raise ManifestDamaged(f"it begins at {manifest.log_start_offset}, and ends at {end_offset}")
+                raise ManifestDamaged(
+                    f"its start offset {manifest.log_start_offset} is above its end offset {end_offset}"
+                )
         except ManifestDamaged as error:
             raise LogDamaged(path, str(error)) from error
         except (KeyValueStoreError, TimeoutError) as error:
@@ -123,7 +125,7 @@ class ReplicatedLogs:
         log = self._directory.open_log(partition, config, topic_id)
         try:
             if log.log_end_offset != end_offset:
-                raise LogDamaged(path, f"ends at {log.log_end_offset}, and etcd has it up to {end_offset}")
+                raise LogDamaged(path, f"ends at {log.log_end_offset}, but etcd has it up to {end_offset}")
             log.durability.on_replicated(end_offset, end_offset)
             log.durability.replication_queue = ReplicationQueue(owned.token)
             self._wait_for_loop(self._on_opened(partition, log, manifest))
@@ -222,14 +224,14 @@ class LogSealer:
         except TokenLost:
             _LOG.info("%s is not sealed: its token was lost", name)
         except KeyValueStoreError as error:
-            _LOG.warning("%s could not be sealed, and is taken anew: %s", name, error)
+            _LOG.warning("Failed to seal %s, will load it again: %s", name, error)
             self._on_doubt(name)
         except LogClosed:
-            _LOG.info("%s is not sealed: it was let go of meanwhile", name)
+            _LOG.info("%s is not sealed: it was released meanwhile", name)
         except (StorageError, OSError) as error:
-            _LOG.error("%s could not be sealed: %s", name, format_error_reason(error))
+            _LOG.error("Failed to seal %s: %s", name, format_error_reason(error))
         except Exception as problem:  # noqa: BLE001 - the other partitions are still sealed
-            _LOG.error("%s could not be sealed, and is taken anew", name, exc_info=problem)
+            _LOG.error("Failed to seal %s, will load it again", name, exc_info=problem)
             self._on_doubt(name)
 
     @asynccontextmanager

@@ -127,7 +127,11 @@ class ReplicatedPartitions:
                 partition.failure = error
                 if format_error_reason(error) != logged_reason:
                     logged_reason = format_error_reason(error)
-                    _LOG.error("%s has no leader until it can be read: %s; trying again", name, logged_reason)
+                    _LOG.error(
+                        "%s has no leader, because its log cannot be read, will retry: %s",
+                        name,
+                        logged_reason,
+                    )
                 await asyncio.sleep(_RETRY_S)
                 continue
             del self._reading[name]
@@ -186,7 +190,7 @@ class ReplicatedPartitions:
             try:
                 self._directory.delete_logs({name: None})
             except OSError as error:
-                _LOG.error("What is left of %s could not be removed: %s", name, format_error_reason(error))
+                _LOG.error("Failed to remove the files of %s: %s", name, format_error_reason(error))
 
     # Lost partitions
 
@@ -213,7 +217,7 @@ class ReplicatedPartitions:
     def _close_log(self, name: TopicPartition, log: PartitionLog) -> None:
         if log.is_pinned:
             # Sealing or compaction stops soon, but its files may be about to be replaced.
-            log.poison(LogPoisoned(log.directory, "is being given up"))
+            log.poison(LogPoisoned(log.directory, "is being released"))
             self._closing[name] = asyncio.Event()
             self._loop.call_later(_UNPIN_RETRY_S, self._close_unpinned, name, log)
         elif not log.is_closed:
@@ -230,7 +234,7 @@ class ReplicatedPartitions:
     def on_failed(self, name: TopicPartition, log: PartitionLog) -> None:
         """Read the log again, because the store's content is unknown."""
         if self.find_log(name) is log:
-            _LOG.warning("%s is read anew: it is not known what etcd has of it", name)
+            _LOG.warning("%s is read again, because its content in etcd is uncertain", name)
             self._on_doubt(name)
 
     # Start offsets
@@ -247,4 +251,4 @@ class ReplicatedPartitions:
             await self._sealer.trim_log(name, log)
         except (TokenLost, KeyValueStoreError) as error:
             self.on_failed(name, log)
-            raise LogStartNotStored(f"etcd did not take it: {error}") from error
+            raise LogStartNotStored(f"etcd rejected it: {error}") from error

@@ -133,7 +133,7 @@ class SharedCatalogue:
             self._failures.record_recovery(CATALOGUE)
         elif count := self._failures.record_failure(CATALOGUE, error):
             _LOG.error(
-                "The copy of the cluster's topics could not be written, and is made anew at the next start: %s%s",
+                "The copy of the cluster's topics could not be written; the next start writes it again: %s%s",
                 format_error_reason(error),
                 format_repeats(count),
             )
@@ -144,7 +144,7 @@ class SharedCatalogue:
                 _TIMEOUT_S
             )
         except (KeyValueStoreError, TimeoutError) as error:
-            raise ClusterChangeRefused(f"etcd did not take it: {format_error_reason(error)}") from error
+            raise ClusterChangeRefused(f"etcd rejected it: {format_error_reason(error)}") from error
 
     def reserve_producer_ids(self) -> int:
         """Reserve a block of producer ids, in a thread other than the event loop's. Return its first id; raises
@@ -155,7 +155,7 @@ class SharedCatalogue:
             return reserved.result(_TIMEOUT_S)
         except (KeyValueStoreError, TimeoutError) as error:
             reason = format_error_reason(error)
-            raise ClusterChangeRefused(f"etcd gave no producer ids: {reason}") from error
+            raise ClusterChangeRefused(f"no producer ids from etcd: {reason}") from error
 
     def start(self) -> None:
         """Start to watch the keys and to adopt changes."""
@@ -198,7 +198,9 @@ class SharedCatalogue:
                 except OSError as error:
                     if (name, format_error_reason(error)) not in self._logged_problems:
                         self._logged_problems.add((name, format_error_reason(error)))
-                        _LOG.info("Topic %s is not made yet: %s", name, format_error_reason(error))
+                        _LOG.info(
+                            "Failed to create topic %s, will retry: %s", name, format_error_reason(error)
+                        )
                 await asyncio.sleep(_RETRY_S)
             if not self._is_declared(name, partitions):
                 left.append((name, partitions))
@@ -241,7 +243,7 @@ class SharedCatalogue:
                     self._is_adopted.clear()
                     await self._is_adopted.wait()
         except (KeyValueStoreError, TimeoutError) as error:
-            _LOG.info("Topics of the cluster could not be looked for: %s", format_error_reason(error))
+            _LOG.info("Failed to refresh the topics of the cluster: %s", format_error_reason(error))
             return False
         return True
 
@@ -260,14 +262,14 @@ class SharedCatalogue:
                     self._on_keys_changed(changes)
                     revision = changes.revision + 1
             except KeyValueStoreError as error:
-                _LOG.warning("The topics of the cluster are read anew: %s", error)
+                _LOG.warning("Reading the topics of the cluster again: %s", error)
                 try:
                     revision = await self.keys.read_all_keys()
                     self._is_due.set()
                 except KeyValueStoreError as again:
-                    _LOG.warning("They cannot be read: %s", again)
+                    _LOG.warning("Failed to read the topics of the cluster: %s", again)
             except Exception as problem:  # noqa: BLE001 - a stale mirror would be worse
-                _LOG.error("Watching the topics of the cluster", exc_info=problem)
+                _LOG.error("Failed to watch the topics of the cluster", exc_info=problem)
             await asyncio.sleep(_RETRY_S)
 
     def _on_keys_changed(self, changes: KeyChanges) -> None:
@@ -282,11 +284,12 @@ class SharedCatalogue:
                 is_done = await self._adopt_all()
             except (OSError, StorageError) as error:
                 _LOG.error(
-                    "What another broker changed of topics is tried again: %s", format_error_reason(error)
+                    "Failed to apply topic changes of other brokers, will retry: %s",
+                    format_error_reason(error),
                 )
                 is_done = False
             except Exception as problem:  # noqa: BLE001 - the next change may succeed
-                _LOG.error("Taking up topics", exc_info=problem)
+                _LOG.error("Failed to apply topic changes of other brokers", exc_info=problem)
                 is_done = True
             self._is_adopted.set()
             if not is_done:

@@ -70,7 +70,7 @@ class SharedSecurity:
         try:
             self.state = _parse_state(self._entries)
         except ValueError as error:
-            raise StartFailed(f"ACLs and users of the cluster make no sense: {error}") from error
+            raise StartFailed(f"invalid ACLs or users of the cluster in etcd: {error}") from error
 
     def start(self) -> None:
         """Start to watch the keys."""
@@ -93,7 +93,7 @@ class SharedSecurity:
         if self._entries and not entries:
             # Every change leaves a key, even if all entries are removed later.
             self.problem = "etcd has lost the ACLs and users of the cluster"
-            _LOG.error("%s: what was known of them holds on", self.problem)
+            _LOG.error("%s: the previous ones stay in effect", self.problem)
             self._run_in_background(self._notify_waiters())
             return
         self._entries.clear()
@@ -117,8 +117,8 @@ class SharedSecurity:
         try:
             self.state = _parse_state(self._entries)
         except ValueError as error:
-            self.problem = f"what another broker wrote of ACLs or users makes no sense: {error}"
-            _LOG.error("%s; what was known of them before holds on", self.problem)
+            self.problem = f"another broker wrote invalid ACLs or users: {error}"
+            _LOG.error("%s; the previous ones stay in effect", self.problem)
         else:
             self.problem = ""
             self.on_changed(self.state)
@@ -140,7 +140,7 @@ class SharedSecurity:
             async with asyncio.timeout(_TIMEOUT_S):
                 return await self._write_difference(_encode_state(old), _encode_state(new))
         except (KeyValueStoreError, TimeoutError) as error:
-            raise ClusterChangeRefused(f"etcd did not take it: {format_error_reason(error)}") from error
+            raise ClusterChangeRefused(f"etcd rejected it: {format_error_reason(error)}") from error
 
     async def _write_difference(self, old: dict[str, str], new: dict[str, str]) -> SecurityState:
         conflicts = 0
@@ -164,7 +164,7 @@ class SharedSecurity:
                 new = {name: value for name, value in new.items() if self._keys.security(name) not in done}
             # After a conflict: another change, or an unanswered attempt of this one, came first.
             await self._wait_for_revision(outcome.revision if outcome.succeeded else changed_at + 1)
-        raise ClusterChangeRefused("other brokers of the cluster keep changing the same")
+        raise ClusterChangeRefused("other brokers of the cluster keep changing the same keys")
 
     def _iterate_operations(self, old: dict[str, str], new: dict[str, str]) -> Iterator[Put | Delete]:
         """Yield the operations that the mirror does not have yet."""

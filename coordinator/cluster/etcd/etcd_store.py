@@ -442,7 +442,7 @@ async def stream_changes(
             if answer is grpc.aio.EOF:
                 raise StoreUnavailable("the watch ended")
             if answer.compact_revision:
-                raise RevisionsCompacted(f"what was before revision {answer.compact_revision} is forgotten")
+                raise RevisionsCompacted(f"etcd compacted the revisions before {answer.compact_revision}")
             if answer.canceled:
                 reason = answer.cancel_reason
                 is_denied = "permission denied" in reason or "invalid auth token" in reason
@@ -458,7 +458,7 @@ async def _write_request(call: Any, request: Any) -> None:
         async with asyncio.timeout(_UNRESPONSIVE_AFTER_S):
             await call.write(request)
     except (TimeoutError, asyncio.InvalidStateError) as error:
-        raise StoreUnavailable("the watch takes nothing") from error
+        raise StoreUnavailable("the watch does not read its input") from error
 
 
 async def _read_response(call: Any) -> Any:

@@ -116,7 +116,7 @@ class AppendSender:
                 if not is_logged and clock.monotonic_ns() - started_ns > _LOG_AFTER_S * 1e9:
                     is_logged = True
                     reason = "it is full" if isinstance(answer, StoreFull) else str(answer)
-                    _LOG.error("etcd takes no commits: %s", reason)
+                    _LOG.error("etcd rejects commits: %s", reason)
                 await asyncio.sleep(_RETRY_S)
             self.seconds.append((clock.monotonic_ns() - started_ns) / 1e9)
 
@@ -162,8 +162,8 @@ class AppendSender:
             self.fenced += 1
             reason = "another broker owns it"
         else:
-            kind = "too large" if isinstance(outcome.problem, StoreRequestTooLarge) else "not taken"
-            reason = f"what was appended is {kind}: {outcome.problem}"
+            kind = "too large" if isinstance(outcome.problem, StoreRequestTooLarge) else "rejected"
+            reason = f"the append is {kind}: {outcome.problem}"
         self._appender.drop_partition(outcome.partition)
         for ticket in outcome.tickets[:1]:  # the first ticket releases the partition
             self._on_lost(outcome.partition, ticket, reason)

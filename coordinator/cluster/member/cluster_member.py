@@ -287,7 +287,7 @@ class ClusterMember:
             del self._changing[partition]
             self._retake_partition(partition)
         if not task.cancelled() and (problem := task.exception()) is not None:
-            _LOG.error("The ownership of %s-%d", *partition, exc_info=problem)
+            _LOG.error("Failed to update the ownership of %s-%d", *partition, exc_info=problem)
         self.schedule_reconcile()
 
     async def _claim_partition(
@@ -331,7 +331,7 @@ class ClusterMember:
         try:
             self._listener.on_partition_lost(partition, cause)
         except Exception as problem:  # noqa: BLE001 - the ownership ends in any case
-            _LOG.error("Letting go of %s-%d", *partition, exc_info=problem)
+            _LOG.error("Failed to release %s-%d", *partition, exc_info=problem)
         return owned
 
     async def _hand_over_partition(
@@ -392,7 +392,7 @@ class ClusterMember:
         # The comparison prevents that a late attempt undoes a later move.
         move = StoreTransaction((WrittenAt(pin, written_at),), (operation,))
         if not (await self._store.transact(move)).succeeded:
-            raise StoreUnavailable("another broker has moved it meanwhile, or etcd has lost the cluster")
+            raise StoreUnavailable("another broker moved it at the same time, or etcd has lost the cluster")
 
     # Shutdown
 
@@ -409,7 +409,9 @@ class ClusterMember:
                 ]
                 await asyncio.gather(*owned)
         except TimeoutError:
-            _LOG.warning("Not everything could be given back in time; it is free when the session ends")
+            _LOG.warning(
+                "Not all partitions were released in time; other brokers get them when the session ends"
+            )
         await self.keeper.close(1.0)
         self.abandon()
 

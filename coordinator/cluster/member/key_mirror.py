@@ -50,10 +50,10 @@ async def mirror_keys(
                 on_changed(changes)
         except KeyValueStoreError as error:
             if not is_logged:
-                _LOG.warning("What the cluster has below %s is not known: %s", begin.decode(), error)
+                _LOG.warning("Failed to watch the keys below %s, will retry: %s", begin.decode(), error)
             is_logged = True
         except Exception as problem:  # noqa: BLE001 - a stale mirror would be worse
-            _LOG.error("Watching %s", begin.decode(), exc_info=problem)
+            _LOG.error("Failed to watch the keys below %s", begin.decode(), exc_info=problem)
         await asyncio.sleep(_RETRY_S)
 
 
@@ -85,7 +85,7 @@ class KeyReader:
         except UnreadableKey as error:
             self._skip_entry(entry, str(error))
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-            self._skip_entry(entry, f"is not what groupd writes: {error!r}")
+            self._skip_entry(entry, f"was not written by groupd: {error!r}")
         else:
             self.forget(entry.key)
             return found

@@ -113,7 +113,7 @@ class SessionKeeper:
             answer = error
             self._log_failure(error)
         except Exception as problem:  # noqa: BLE001 - the session continues, or ends at its deadline
-            _LOG.error("The session with etcd", exc_info=problem)
+            _LOG.error("The session with etcd failed", exc_info=problem)
             answer = StoreUnavailable(repr(problem))
         self._dispatch_events(self.session.apply_answer(command, answer, clock.boot_ms()))
         self._command_task = None
@@ -136,22 +136,21 @@ class SessionKeeper:
         """Log a failure, once until its kind changes."""
         if type(error) is not self._failure:
             self._failure = type(error)
-            _LOG.warning("etcd does not do what the session of this broker needs: %s", error)
+            _LOG.warning("etcd rejects a request of this broker's session: %s", error)
 
     def _dispatch_events(self, events: list[SessionEvent]) -> None:
         for event in events:
             if isinstance(event, DuplicateNodeId):
                 if not self._was_duplicate:
-                    _LOG.warning(
-                        "The session of this node.id that was there before goes on; waiting until it ends"
-                    )
+                    _LOG.warning("Another session of this node.id is active; waiting until it ends")
                 self._was_duplicate = True
                 continue
             if isinstance(event, ClusterGone):
                 if not self._was_gone:
                     _LOG.error(
-                        "etcd does not have any more what the cluster was made with: this broker owns "
-                        "nothing, and keeps what is on its disk. Stop all brokers, and import their directories"
+                        "etcd no longer has the identity of the cluster: this broker owns no "
+                        "partitions, and keeps the "
+                        "data on its disk. Stop all brokers, and import their directories"
                     )
                 self._was_gone = True
                 continue

@@ -120,7 +120,7 @@ class ClusterOperations:
         self._actions.record_action(ACTION_KIND, f"{partition}: {what}", is_logged=True)
 
     async def describe_cluster(self) -> ClusterStatus:
-        """As it is now."""
+        """Return the current state of the cluster."""
         view = await self._membership.collect_etcd_view()
         ownership = self._membership.ownership
         known = sorted({*self._brokers.listeners, *ownership.brokers})
@@ -185,11 +185,14 @@ class ClusterOperations:
         found = self._services.data_plane.catalogue.find_topic(topic)
         if found is None:
             detail = f"Topic {printable(topic)} does not exist."
-            raise Problem(ProblemKind.NO_SUCH_TOPIC, f"no topic {printable(topic)}", detail)
+            raise Problem(ProblemKind.NO_SUCH_TOPIC, f"topic {printable(topic)} does not exist", detail)
         if not 0 <= number < len(found.partitions):
-            detail = f"{topic} has {len(found.partitions)} partitions, from 0 on."
+            detail = f"{topic} has {len(found.partitions)} partitions, numbered from 0."
             raise Problem(
-                ProblemKind.BAD_REQUEST, f"no partition {number}", detail, {"pointer": "/partition"}
+                ProblemKind.BAD_REQUEST,
+                f"partition {number} does not exist",
+                detail,
+                {"pointer": "/partition"},
             )
         return self._start_move(TopicPartition(topic, number), to, hold_loading_ms, None, by)
 
@@ -197,14 +200,16 @@ class ClusterOperations:
         self, partition: TopicPartition, to: int, hold_loading_ms: int, group_id: str | None, by: str | None
     ) -> PartitionMove:
         if not 0 <= hold_loading_ms <= LONGEST_HOLD_MS:
-            detail = "hold_loading: at most 10 minutes."
+            detail = "hold_loading must be at most 10 minutes."
             raise Problem(
-                ProblemKind.BAD_REQUEST, "hold_loading is wrong", detail, {"pointer": "/hold_loading"}
+                ProblemKind.BAD_REQUEST, "hold_loading is invalid", detail, {"pointer": "/hold_loading"}
             )
         if hold_loading_ms and partition.topic not in self._services.engine.runtimes:
-            detail = f"hold_loading: {partition.topic} has no coordinators that could be loading."
+            detail = (
+                f"hold_loading: {partition.topic} is not a topic of coordinators, which alone can be loading."
+            )
             raise Problem(
-                ProblemKind.BAD_REQUEST, "hold_loading is wrong", detail, {"pointer": "/hold_loading"}
+                ProblemKind.BAD_REQUEST, "hold_loading is invalid", detail, {"pointer": "/hold_loading"}
             )
         before = self._membership.ownership.find_owner(partition)
         has_moved = _raise_as_problem(
@@ -224,7 +229,7 @@ class ClusterOperations:
                         return moved
                     await asyncio.sleep(ARRIVAL_TIMEOUT_S / 500)
         except TimeoutError:
-            why = f"broker {moved.owner} has not taken {partition} within {ARRIVAL_TIMEOUT_S} s"
+            why = f"broker {moved.owner} did not take over {partition} within {ARRIVAL_TIMEOUT_S} s"
             raise Problem(
                 ProblemKind.NOT_POSSIBLE, "not possible", f"The request is recorded, but {why}."
             ) from None
@@ -282,4 +287,6 @@ def _raise_as_problem(operation: Callable[[], T]) -> T:
     try:
         return operation()
     except ClusterOperationError as error:
-        raise Problem(ProblemKind.NOT_POSSIBLE, "not possible", f"It cannot be: {error}.") from error
+        raise Problem(
+            ProblemKind.NOT_POSSIBLE, "not possible", f"The change is impossible: {error}."
+        ) from error

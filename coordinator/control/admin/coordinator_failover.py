@@ -167,8 +167,8 @@ class CoordinatorFailover:
         """Moves a partition. Raises Problem: bad-request, loading, not-possible."""
         partitions = self._services.runtime.partitions
         if not 0 <= number < len(partitions):
-            detail = f"There are {len(partitions)} offsets partitions, from 0 on."
-            raise Problem(ProblemKind.BAD_REQUEST, f"no offsets partition {number}", detail)
+            detail = f"There are {len(partitions)} offsets partitions, numbered from 0."
+            raise Problem(ProblemKind.BAD_REQUEST, f"offsets partition {number} does not exist", detail)
         return await self._failover_and_wait(partitions[number], not_coordinator_ms, loading_ms, None, by, to)
 
     def start_failover(
@@ -200,23 +200,23 @@ class CoordinatorFailover:
     ) -> FailoverResult:
         for field, span_ms in (("not_coordinator", not_coordinator_ms), ("loading", loading_ms)):
             if not 0 <= span_ms <= MAX_SPAN_MS:
-                detail = f"{field}: at most 10 minutes."
-                raise Problem(ProblemKind.BAD_REQUEST, f"{field} is wrong", detail, {"pointer": f"/{field}"})
+                detail = f"{field} must be at most 10 minutes."
+                raise Problem(
+                    ProblemKind.BAD_REQUEST, f"{field} is invalid", detail, {"pointer": f"/{field}"}
+                )
         self._check_local(partition)
         if partition.machine is None:
-            detail = f"{partition.name} is {partition.state.value}: it cannot move now."
+            detail = f"{partition.name} is {partition.state.value}and cannot move now."
             raise Problem(ProblemKind.LOADING, f"{partition.name} is {partition.state.value}", detail)
         if to is not None and to not in self._cluster.brokers:
-            detail = (
-                f"Broker {to} does not live. Those that do: {', '.join(map(str, self._cluster.brokers))}."
-            )
-            raise Problem(ProblemKind.NOT_POSSIBLE, f"no broker {to}", detail, {"pointer": "/to"})
+            detail = f"Broker {to} is not live. The live brokers are: {', '.join(map(str, self._cluster.brokers))}."
+            raise Problem(ProblemKind.NOT_POSSIBLE, f"broker {to} is not live", detail, {"pointer": "/to"})
         move = self._release_partition(partition, not_coordinator_ms, loading_ms, group_id, by, to)
         if not await asyncio.shield(move.served):
-            detail = f"The broker stops: {partition.name} is not back."
-            raise Problem(ProblemKind.LOADING, "the broker stops", detail)
+            detail = f"The broker is stopping, and {partition.name} is not loaded again."
+            raise Problem(ProblemKind.LOADING, "the broker is stopping", detail)
         if partition.state is PartitionState.FAILED:
-            detail = f"{partition.name} could not be read again: the log says why."
+            detail = f"{partition.name} could not be loaded again; the log has the reason."
             raise Problem(ProblemKind.LOADING, f"{partition.name} failed", detail)
         return FailoverResult(
             partition=str(partition.name),
@@ -246,7 +246,7 @@ class CoordinatorFailover:
         where = "" if to is None else f" to broker {to}"
         what = f"{partition.name} moves{where}, with it {count} group{'' if count == 1 else 's'}"
         self._actions.record_action(ACTION_KIND, what, group_id, by)
-        reason = f"failover asked for by {printable(by or 'control')}"
+        reason = f"failover requested by {printable(by or 'control')}"
         self._services.membership.release_coordinator(partition.name, reason)
         if not_coordinator_ms:
             move.timer = self._services.loop.call_later(

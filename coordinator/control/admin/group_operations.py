@@ -341,8 +341,8 @@ def find_member(view: GroupView, reference: str) -> MemberView:
         candidates = [printable(member.name.member_id) for member in found[:MAX_NAMED_MEMBERS]]
         raise Problem(
             ProblemKind.AMBIGUOUS_MEMBER,
-            f"{wanted} may be any of {len(found)} members",
-            f"{wanted} is the name of {len(found)} members of {group}: take a member id.",
+            f"{wanted} is ambiguous: {len(found)} members have it",
+            f"{wanted} is the name of {len(found)} members of {group}: use a member id.",
             {"candidates": candidates},
         )
     clients = ", ".join(printable(member.name.client_id) for member in view.members[:MAX_NAMED_MEMBERS])
@@ -365,7 +365,7 @@ def refused_problem(error: ErrorCode, what: str, view: GroupView | None) -> Prob
         names = [printable(member.name.client_id) for member in view.members[:_MAX_NAMED_CLIENTS]]
         names += ["…"] if len(view.members) > _MAX_NAMED_CLIENTS else []
         count = "1 member" if len(view.members) == 1 else f"{len(view.members)} members"
-        why = f" It is {view.state} with {count} ({', '.join(names)}), and has to be Empty."
+        why = f" It is {view.state} with {count} ({', '.join(names)}), but must be Empty."
     state = None if view is None else view.state
     return Problem(
         ProblemKind.REFUSED, what, f"{what}: {error.name}.{why}", {"error": error.name, "state": state}

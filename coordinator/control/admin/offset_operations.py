@@ -132,14 +132,14 @@ def unknown_ends_problem(plane: DataPlane, topic: str, number: int) -> Problem:
         return offline_problem(topic, number)
     name = f"{printable(topic)}-{number}"
     detail = (
-        f"{name} is another broker's, which alone knows where it begins and ends. A number can be set here."
+        f"Another broker has {name}, so its start and end offsets are unknown here. Use an offset number."
     )
-    return Problem(ProblemKind.NOT_POSSIBLE, f"{name} is another broker's", detail)
+    return Problem(ProblemKind.NOT_POSSIBLE, f"Another broker has {name}", detail)
 
 
 def deleted_topic_problem(topic: str) -> Problem:
     """Report that a topic was deleted during the call."""
-    return Problem(ProblemKind.NO_SUCH_TOPIC, "A topic is gone", f"{printable(topic)} was deleted.")
+    return Problem(ProblemKind.NO_SUCH_TOPIC, "A topic was deleted", f"{printable(topic)} was deleted.")
 
 
 def offline_problem(topic: str, number: int) -> Problem:
@@ -198,10 +198,10 @@ async def compute_target_offsets(
     """Every offset to be set, one at a time. Raises Problem (bad-request, no-such-topic, not-possible)."""
     ways = [reset.offsets is not None, reset.to is not None, reset.to_time_ms is not None]
     if sum(ways) != 1:
-        raise _invalid_body("", "One of offsets, to and to_time_ms has to be there, and no more than one.")
+        raise _invalid_body("", "Set exactly one of offsets, to and to_time_ms.")
     if reset.offsets is not None:
         if reset.topics:
-            raise _invalid_body("/topics", "offsets names its topics itself.")
+            raise _invalid_body("/topics", "topics must not be set together with offsets.")
         for name, place in reset.offsets.items():
             pointer = f"/offsets/{printable(name)}"
             topic, number = _parse_partition(name, pointer)
@@ -228,7 +228,7 @@ def _select_partitions(
     """Partitions, each once."""
     if topics is None:
         if not committed:
-            raise _invalid_body("/topics", "The group has no offsets, so that topics has to say of which.")
+            raise _invalid_body("/topics", "The group has no offsets: name topics.")
         yield from ((topic, number) for topic, number in committed if catalogue.find_partition(topic, number))
         return
     done = set()
@@ -265,7 +265,7 @@ def _resolve_position(
     before = committed.get((topic, number))
     if before is None:
         raise _invalid_body(
-            pointer, f"{printable(topic)}-{number} has no offset that {place} could begin at."
+            pointer, f"{printable(topic)}-{number} has no committed offset from which {place} can count."
         )
     if place == "current":
         return before
@@ -292,7 +292,7 @@ def _parse_partition(name: str, pointer: str) -> tuple[str, int]:
 
 
 def _invalid_body(pointer: str, detail: str) -> Problem:
-    title = f"The body is wrong at {pointer}" if pointer else "The body is wrong"
+    title = f"The body is invalid at {pointer}" if pointer else "The body is invalid"
     return Problem(ProblemKind.BAD_REQUEST, title, detail, {"pointer": pointer})
 
 
@@ -361,8 +361,8 @@ class OffsetOperations:
         async for one in compute_target_offsets(reset, committed, self._plane):
             wanted.append(one)
             if len(wanted) > MAX_OFFSETS:
-                detail = f"One call sets {MAX_OFFSETS} offsets at most."
-                raise Problem(ProblemKind.BAD_REQUEST, "These are too many offsets", detail)
+                detail = f"One call sets at most {MAX_OFFSETS} offsets."
+                raise Problem(ProblemKind.BAD_REQUEST, "Too many offsets", detail)
             await budget.checkpoint()
         wanted.sort()
         if wanted and not reset.dry_run:

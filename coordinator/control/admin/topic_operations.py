@@ -77,7 +77,7 @@ class TopicOperations:
     ) -> TopicDescription:
         """Create a topic. `partitions` None means num.partitions. Raises Problem (name-taken, refused)."""
         [created] = await self._create([_build_topic(name, partitions, configs)])
-        self._actions.record_action("topic", f"made {name} with {created.partitions} partitions", by=by)
+        self._actions.record_action("topic", f"created {name} with {created.partitions} partitions", by=by)
         return created
 
     async def create_topics(self, partitions: Mapping[str, int]) -> None:
@@ -91,7 +91,7 @@ class TopicOperations:
         )
         hints = {topic.name: _config_hint(topic) for topic in wanted}
         for result in answer.topics:
-            what = f"Topic {printable(result.name)} was not made"
+            what = f"Topic {printable(result.name)} was not created"
             hint = hints[result.name] if result.error_code == ErrorCode.INVALID_CONFIG else ""
             self._raise_for_error(result.error_code, result.error_message, what, hint)
         return [

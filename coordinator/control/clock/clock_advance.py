@@ -223,12 +223,10 @@ class ClockAdvance:
         deadline, view = nearest
         partition = self._group_client.find_partition(view.group_id)
         if partition.state is not PartitionState.OWNED:
-            detail = f"{partition.name} can only be read now: nothing may end in {printable(view.group_id)}."
+            detail = f"{partition.name} is read-only now: no deadline can end in {printable(view.group_id)}."
             raise Problem(ProblemKind.LOADING, f"{partition.name} is {partition.state.value}", detail)
         if self._passed >= MAX_FIRED:
-            raise self._too_many_problem(
-                f"{MAX_FIRED} deadlines have passed, and the time asked for is not reached"
-            )
+            raise self._too_many_problem(f"{MAX_FIRED} deadlines have fired before the requested time")
         self._passed += 1
         at_ms = max(deadline.at_ms, self._now_ms)
         self._keep_alive(view, at_ms)
@@ -280,10 +278,10 @@ class ClockAdvance:
                 count += sum(key.kind not in SESSION_TIMERS or key.member_id not in living for key in due)
             await self._budget.checkpoint()
         if count > MAX_FIRED:
-            raise self._too_many_problem(f"{count} deadlines would pass")
+            raise self._too_many_problem(f"{count} deadlines would fire")
 
     def _too_many_problem(self, what: str) -> Problem:
-        detail = f"{what}; one call lets {MAX_FIRED} pass: advance in smaller steps."
+        detail = f"{what}, but one call fires at most {MAX_FIRED}: advance in smaller steps."
         return Problem(ProblemKind.NOT_POSSIBLE, "too many deadlines", detail, self.build_progress_fields())
 
     def _stopped_problem(

@@ -121,16 +121,16 @@ def format_duration(ms: int) -> str:
 
 
 def format_clock(state: ClockState) -> str:
-    """How a clock stands."""
+    """Describe the state of a clock."""
     who = "The default clock" if state.group_id is None else f"The clock of {printable(state.group_id)}"
     if state.clock == "process":
-        return f"{who} is that of the process: it runs, and cannot be changed." + _format_next(state.next)
-    of_default = " (that of the default)" if state.clock == "default" and state.group_id is not None else ""
+        return f"{who} is the clock of the process, which always runs." + _format_next(state.next)
+    of_default = " (as the default clock)" if state.clock == "default" and state.group_id is not None else ""
     does = "is frozen" if state.frozen else "runs"
     if state.except_ is not None:
-        does += ", but for members that are gone"
+        does += ", except for disconnected members"
     if abs(state.ahead_ms) < 1:
-        where = "with the process's"
+        where = "equal to the process's"
     else:
         way = "ahead of" if state.ahead_ms > 0 else "behind"
         where = f"{format_duration(abs(state.ahead_ms))} {way} the process's"
@@ -151,7 +151,7 @@ def format_advance(advanced: ClockAdvanceResult) -> str:
         lines.append(f"  silent: {', '.join(map(printable, advanced.silent))}")
     lines += [_format_fired(fired) for fired in advanced.fired]
     if not advanced.fired:
-        lines.append("  nothing came of it")
+        lines.append("  no event followed")
     return "\n".join(lines)
 
 
@@ -169,10 +169,9 @@ def format_member_expiry(expired: MemberExpiryResult) -> str:
 
 
 def format_member_removal(removed: MemberRemovalResult) -> str:
-    """Who was sent away."""
-    return (
-        f"{printable(removed.client_id)} ({printable(removed.removed)}) was sent away."
-        + _format_rebalance(removed.rebalance)
+    """Describe a removed member."""
+    return f"{printable(removed.client_id)} ({printable(removed.removed)}) was removed." + _format_rebalance(
+        removed.rebalance
     )
 
 
@@ -181,14 +180,14 @@ def _format_rebalance(rebalance: int | None) -> str:
 
 
 def format_disconnect(disconnected: MemberDisconnectResult) -> str:
-    """Whose connections were closed."""
+    """Describe a disconnected member."""
     count = disconnected.connections
     closed = f"{count} connection{'' if count == 1 else 's'} of {printable(disconnected.client_id)}"
     return f"{closed} ({printable(disconnected.disconnected)}) closed."
 
 
 def format_offset_expiry(expired: OffsetExpiryResult) -> str:
-    """Which offsets are gone."""
+    """Describe the expired offsets."""
     if expired.why_not is not None:
         return f"Nothing expired. {expired.why_not}"
     lines = [

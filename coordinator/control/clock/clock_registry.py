@@ -192,7 +192,9 @@ class ClockRegistry:
         if time is not None:
             return time
         if len(times.by_group) >= MAX_CLOCKS:
-            detail = f"{MAX_CLOCKS} groups have a clock of their own: remove some of these."
+            detail = (
+                f"{MAX_CLOCKS} groups have their own clock, which is the limit: remove some of these clocks."
+            )
             raise Problem(ProblemKind.TOO_MANY, "too many clocks", detail)
         if group_id is None:
             time = times.default = GroupTime(process, process)
@@ -282,7 +284,7 @@ class ClockRegistry:
         if partition.state is PartitionState.OWNED:
             self._group_client.request_now(partition, ExpireMember(group_id, member_id))
             self._actions.record_action(
-                "clock", f"{member_id} is gone: its session ends while the clock is frozen", group_id
+                "clock", f"{member_id} is disconnected: its session ends while the clock is frozen", group_id
             )
 
     # Partitions

@@ -205,7 +205,7 @@ class SilentMembers:
             if len(views) == 1 and not any(pending.name.member_id == name for pending in views[0].pending):
                 find_member(views[0], name)
             elif not any(name in _list_identifiers(one) for view in views for one in _list_names(view)):
-                detail = f"silent: no member of a group that goes by this clock is called {printable(name)}."
+                detail = f"silent: no group on this clock has a member {printable(name)}."
                 raise Problem(ProblemKind.NO_SUCH_MEMBER, f"member {printable(name)} does not exist", detail)
 
     def _is_named(self, name: MemberName) -> bool:

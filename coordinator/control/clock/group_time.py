@@ -26,7 +26,7 @@ class GroupTime:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it stands still."""
+        """Whether the clock is stopped."""
         return self._frozen_now is not None
 
     def group_now(self, process: Now) -> Now:
@@ -49,7 +49,7 @@ class GroupTime:
 
     def advance_to(self, monotonic_ms: int) -> None:
         """Sets it ahead, to a monotonic time of its own, while it is frozen. One that is past changes nothing."""
-        assert self._frozen_now is not None, "a clock that runs cannot be set"
+        assert self._frozen_now is not None, "a running clock cannot be set"
         by_ms = max(0, monotonic_ms - self._frozen_now.monotonic_ms)
         self._frozen_now = Now(self._frozen_now.monotonic_ms + by_ms, self._frozen_now.wall_ms + by_ms)
 

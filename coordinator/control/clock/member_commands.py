@@ -137,6 +137,6 @@ def _raise_for_error(group_id: str, name: MemberName, error: ErrorCode) -> None:
         return
     who, group = printable(name.client_id), printable(group_id)
     if error is ErrorCode.UNKNOWN_MEMBER_ID:
-        raise Problem(ProblemKind.NO_SUCH_MEMBER, f"{who} is gone", f"{who} has just left {group} by itself.")
+        raise Problem(ProblemKind.NO_SUCH_MEMBER, f"{who} has left", f"{who} has just left {group}.")
     detail = f"The coordinator of {group} answered {error.name}."
     raise Problem(ProblemKind.REFUSED, f"refused: {error.name}", detail, {"error": error.name})

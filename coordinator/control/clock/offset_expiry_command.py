@@ -81,19 +81,19 @@ def _parse_ahead_ms(at: int | str, now_ms: int) -> int:
         ahead_ms, text = parse_duration_ms(match[1], "at"), at
     if ahead_ms < 0:
         raise _invalid_at(
-            f"{printable(text)} is {-ahead_ms} ms before the time of the group, which never runs backwards"
+            f"{printable(text)} is {-ahead_ms} ms before the time of the group: use a later time"
         )
     return ahead_ms
 
 
 def _invalid_at(why: str) -> Problem:
-    return Problem(ProblemKind.BAD_REQUEST, "at is wrong", f"at: {why}.", {"pointer": "/at"})
+    return Problem(ProblemKind.BAD_REQUEST, "at is invalid", f"at: {why}.", {"pointer": "/at"})
 
 
 def _explain_nothing_expired(view: GroupView) -> str:
     """Why nothing of a group has expired."""
     name = printable(view.group_id)
     if view.state == EMPTY.value:
-        return f"No offset of {name} is that old: retention counts from when the group became empty."
+        return f"No offset of {name} is old enough: the retention starts when the group becomes empty."
     clients = ", ".join(printable(member.name.client_id) for member in view.members[:5])
-    return f"{name} is {view.state}: what its members read is kept as long as they are there ({clients})."
+    return f"{name} is {view.state}: offsets of subscribed topics do not expire while it has members ({clients})."

@@ -399,7 +399,7 @@ class OrphanPartition:
             (member.name for member in view.members if member.name.member_id == view.leader_id), None
         )
         description = (
-            f"Nobody has {format_partitions(late)}, to which members subscribe: the group is Stable since "
+            f"No member owns {format_partitions(late)}, to which members subscribe: the group is Stable since "
             f"{stable_for_ms / 1000:.1f} s in generation {view.generation_id}"
         )
         by = (
@@ -463,8 +463,8 @@ class AssignmentToUnknownMember:
                 generation_id=event.generation_id,
                 identity=event.generation_id,
                 detail=f"{format_member(event.member)}, the leader, assigns partitions to "
-                f"{format_list(ids, len(event.strangers))} in generation {event.generation_id}: there is no such "
-                f"member.",
+                f"{format_list(ids, len(event.strangers))} in generation {event.generation_id}, which are not "
+                f"members.",
                 members=[event.member],
                 subject=event.member.member_id,
             )

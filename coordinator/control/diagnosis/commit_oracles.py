@@ -43,7 +43,7 @@ class CommitBeyondEnd:
         """This oracle schedules no check."""
 
     def on_commit(self, commit: StoredCommit) -> None:
-        """An offset was stored."""
+        """Check a stored offset."""
         end = self._context.find_log_end(commit.topic, commit.partition)
         if end is None or commit.offset <= end:
             return
@@ -99,7 +99,7 @@ class CommitWentBack:
         """This oracle schedules no check."""
 
     def on_commit(self, commit: StoredCommit) -> None:
-        """An offset was stored."""
+        """Check a stored offset."""
         place = commit.group_id, commit.topic, commit.partition
         last = self._last.pop(place, None)
         self._last[place] = commit
@@ -124,7 +124,7 @@ class CommitWentBack:
             had += (
                 f" in generation {before.generation_id}"
                 if before.generation_id >= 0
-                else " from outside of the group"
+                else " without membership"
             )
         is_same = before is None or before.writer.member_id == commit.writer.member_id
         self._context.report_finding(
@@ -237,7 +237,7 @@ def _format_group_state(
     event: CommitRefused, view: GroupView | None, first: RefusedOffset | None, owner: MemberView | None
 ) -> str:
     if not event.state:
-        return ", there is no such group"
+        return ", the group does not exist"
     text = f"; the group is {event.state}"
     text += "" if view is None else f" in generation {view.generation_id}"
     if first is None:

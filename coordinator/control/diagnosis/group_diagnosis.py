@@ -105,7 +105,7 @@ def collect_hints(
 
 
 def format_explanation(explained: Explanation) -> str:
-    """An explanation as text."""
+    """Format an explanation as text."""
     lines = [explained.detail]
     lines += [f"- {finding.sentence}." for finding in explained.findings]
     lines += [f"? {hint}" for hint in explained.hints]
@@ -158,8 +158,15 @@ def not_met_problem(
     joins_before: int,
     hint_providers: Sequence[HintProvider],
 ) -> Problem:
-    """Some condition does not hold at a moment. In: how long that was waited for, None where it was only looked at;
-    how many JoinGroups had come before."""
+    """Return the problem that a condition does not hold.
+
+    Args:
+        snapshot: the state of the group.
+        conditions: all conditions.
+        waited_ms: how long the caller waited; None for a single test.
+        joins_before: the number of JoinGroup requests before the wait.
+        hint_providers: sources of hints for the caller.
+    """
     wrong = [condition for condition in conditions if not condition.is_met(snapshot)]
     found = snapshot.compute_once(collect_findings)
     after = "" if waited_ms is None else f" after {format_seconds(waited_ms)}"
@@ -193,7 +200,7 @@ def not_met_problem(
 
 def not_durable_problem(snapshot: GroupSnapshot, waited_ms: int) -> Problem:
     """Return the Problem of a wait whose conditions hold but are not confirmed by the disk."""
-    is_so = f"All conditions hold, but the disk has not confirmed them in {format_seconds(waited_ms)}."
+    is_so = f"All conditions hold, but the log was not synced within {format_seconds(waited_ms)}."
     detail = f"{describe_state(snapshot)} {is_so}"
     title = f"{snapshot.name} does not durably meet the conditions after {format_seconds(waited_ms)}"
     return Problem(ProblemKind.NOT_MET, title, detail, {"seq": snapshot.seq, "unmet": [], "hints": []})

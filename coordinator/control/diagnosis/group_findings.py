@@ -105,10 +105,10 @@ def _explain_awaited(snapshot: GroupSnapshot, one: AwaitedMember, phase_ms: int)
     if connection is not None and _is_gone(connection, one.silent_ms, session_ms):
         return GroupFinding(
             kind="gone",
-            sentence=f"{label} {describe_disconnection(connection)}: its process is gone or cut off",
+            sentence=f"{label} {describe_disconnection(connection)}: its process has ended or lost its network",
             blocks=True,
             members=[member_id],
-            hint=f"{label} would be out when its session ends, in {format_seconds(one.session_left_ms)}; {ends}",
+            hint=f"{label} will be removed when its session ends, in {format_seconds(one.session_left_ms)}; {ends}",
         )
     if one.request is not AwaitedRequest.JOIN:
         return GroupFinding(
@@ -116,7 +116,7 @@ def _explain_awaited(snapshot: GroupSnapshot, one: AwaitedMember, phase_ms: int)
             sentence=f"{label} is connected, is in the new generation and does not send its SyncGroup: it is busy",
             blocks=True,
             members=[member_id],
-            hint=f"{label} has had its answer to JoinGroup: is its assignor slow, or its process stopped? {ends}",
+            hint=f"{label} got its JoinGroup response: its assignor is slow, or its process is stopped. {ends}",
         )
     told_ms = snapshot.history.told_to_rejoin.get(member_id)
     if told_ms is None and not _is_late(one.silent_ms, session_ms):
@@ -126,12 +126,13 @@ def _explain_awaited(snapshot: GroupSnapshot, one: AwaitedMember, phase_ms: int)
             kind="not_told",
             sentence=(
                 f"{label} is connected, but sent no heartbeat in the {format_seconds(phase_ms)} of this join "
-                f"phase, so that it does not know of the rebalance: its heartbeats are rare, or it is stopped, "
-                f"starved or held"
+                f"phase, so it does not know of the rebalance: its heartbeat interval is long, or it is stopped, "
+                f"starved or held by a fault"
             ),
             blocks=True,
             members=[member_id],
-            hint=f"{label} is connected and silent: is its process stopped, or heartbeat.interval.ms long? {ends}",
+            hint=f"{label} is connected and silent: its process is stopped, or heartbeat.interval.ms is "
+            f"long. {ends}",
         )
     return GroupFinding(
         kind="told_and_silent",
@@ -141,7 +142,8 @@ def _explain_awaited(snapshot: GroupSnapshot, one: AwaitedMember, phase_ms: int)
         ),
         blocks=True,
         members=[member_id],
-        hint=f"{label} is connected and knows of it: is it blocked in a callback, or between two polls? {ends}",
+        hint=f"{label} is connected and knows of the rebalance: it is blocked in a callback or between "
+        f"two polls. {ends}",
     )
 
 
@@ -273,7 +275,7 @@ def find_members_left_out(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
             ),
             blocks=True,
             members=[member.name.member_id for member in members[:100]],
-            hint=f"The assignor of {leader} names not all members: is it a custom one?",
+            hint=f"The assignor of {leader} omits members: check whether it is a custom assignor",
         )
 
 
@@ -308,7 +310,7 @@ def find_missing_topics(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
         like = f" Is {format_list([format_name(one) for one in similar])} meant?" if similar else ""
         yield GroupFinding(
             kind="no_such_topic",
-            sentence=f"{_format_readers(snapshot, topic)} to {format_name(topic)}, and there is no such topic",
+            sentence=f"{_format_readers(snapshot, topic)} to {format_name(topic)}, which does not exist",
             blocks=True,
             topics=[topic],
             hint=f"Topic {format_name(topic)} does not exist.{like}",
@@ -389,7 +391,7 @@ def _format_exclusive(snapshot: GroupSnapshot, topics: frozenset[str], member_id
         for topic in sorted(topics)
         if partitions.get(topic) and not any(topic in found for found in others)
     ]
-    return f", who alone owns {', '.join(owned)}" if owned else ""
+    return f", the only owner of {', '.join(owned)}" if owned else ""
 
 
 def find_idle_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:

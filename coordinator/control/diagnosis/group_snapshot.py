@@ -325,9 +325,9 @@ _MAX_COMPARED: Final = 200
 """Names: comparing two takes a while."""
 _MAX_ENTRIES: Final = 1_000
 _STATE_TEXTS: Final[Mapping[PartitionState, str]] = {
-    PartitionState.ABSENT: "is not here: it was given away, or is not taken yet",
+    PartitionState.ABSENT: "is not on this broker: it was released, or is not claimed yet",
     PartitionState.LOADING: "is being loaded",
-    PartitionState.FAILED: "could not be read, and is out of service: the log of the daemon says why",
+    PartitionState.FAILED: "could not be read and is out of service; the daemon's log has the reason",
 }
 
 
@@ -354,7 +354,7 @@ class SnapshotSource:
         removals: GroupRemovals,
         ledger: RebalanceSource | None,
     ) -> None:
-        """In: the time of a group; the ledger, where there is one."""
+        """Create a source. `group_now` returns the time of a group; `ledger` is None without a ledger."""
         self.seq = -1
         self.histories = GroupHistories()
         self.has_ledger = ledger is not None
@@ -384,15 +384,16 @@ class SnapshotSource:
         remote = describe_remote_coordinator(self._services.membership.ownership, partition.name)
         if remote is not None:
             return (
-                f"Nothing can be seen of {format_name(group_id)}: {partition.name}, where it belongs, "
-                f"{remote}."
+                f"The state of {format_name(group_id)} is unknown: its partition {partition.name} {remote}."
             )
         state_text = _STATE_TEXTS.get(partition.state, f"is {partition.state.value}")
         loading = f"Loading {partition.name}"
         if partition.state is PartitionState.LOADING and loading in self._services.disk_failures:
             reason = self._services.disk_failures.find_reason(loading)
             state_text = f"cannot be read now ({reason}), and is tried again"
-        return f"Nothing can be seen of {format_name(group_id)}: {partition.name}, where it belongs, {state_text}."
+        return (
+            f"The state of {format_name(group_id)} is unknown: its partition {partition.name} {state_text}."
+        )
 
     # `ClusterView`
 

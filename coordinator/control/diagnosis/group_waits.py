@@ -90,7 +90,7 @@ class GroupWaitQueue:
     def __init__(
         self, group_id: str, partition: int, snapshots: SnapshotSource, group_client: InternalGroupClient
     ) -> None:
-        """In: the number of the offsets partition of the group."""
+        """Create the queue of a group. `partition` is the number of its offsets partition."""
         self.group_id = group_id
         self.partition = partition
         self.waiters: dict[Waiter, None] = {}
@@ -215,7 +215,7 @@ class GroupWaitQueue:
                 waiter.result.set_result(snapshot)
 
     def close(self) -> None:
-        """Nobody waits any more."""
+        """Cancel the scheduled evaluations."""
         for handle in (self._evaluation, self._wakeup, self._reading):
             if handle is not None:
                 handle.cancel()
@@ -287,8 +287,8 @@ class GroupWaits:
             detail = "The ledger is off, so groupd cannot wait for a rebalance."
             raise Problem(ProblemKind.NOT_POSSIBLE, "The ledger is off", detail, {"pointer": "/rebalanced"})
         if self._waiter_count >= MAX_WAITERS:
-            detail = f"{self._waiter_count} callers wait for groups already, and no more than that may."
-            raise Problem(ProblemKind.TOO_MANY, "Too many wait", detail)
+            detail = f"{self._waiter_count} callers already wait for groups, which is the limit."
+            raise Problem(ProblemKind.TOO_MANY, "Too many waits", detail)
         began_ms = clock.monotonic_ms()
         waiter = Waiter(conditions, self.snapshots.histories.find_history(group_id).join_count)
         queue = self._add_waiter(group_id, waiter)

@@ -100,7 +100,7 @@ class OracleContext(Protocol):
         """Nothing is left to look at."""
 
     def run_long_check(self, check: LongCheck) -> None:
-        """Run a check in the background, after those that were added before."""
+        """Run a check in the background, after earlier checks."""
 
 
 def format_member(name: MemberName) -> str:

@@ -92,9 +92,7 @@ class OracleService:
         try:
             self._oracles.on_commit(commit)
         except Exception as problem:  # noqa: BLE001 - the commit is stored, whatever is thought of it
-            _LOG.error(
-                "The oracles of commits failed at group %s", printable(commit.group_id), exc_info=problem
-            )
+            _LOG.error("The commit oracles failed for group %s", printable(commit.group_id), exc_info=problem)
 
     def _on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
         self._oracles.on_event(event)
@@ -133,7 +131,7 @@ class OracleSet:
             handler(event)
 
     def on_commit(self, commit: StoredCommit) -> None:
-        """An offset was stored."""
+        """Notify the oracles of a stored offset."""
         self._went_back.on_commit(commit)
         self._beyond_end.on_commit(commit)
 
@@ -146,7 +144,7 @@ class ServerOracleContext:
     """All methods belong to the event loop's thread."""
 
     def __init__(self, services: Services, violations: ViolationLog, group_now: Callable[[str], Now]) -> None:
-        """In: the time of a group."""
+        """Create the context of all groups of a server. `group_now` returns the time of a group."""
         self.config = services.settings.config.view(OracleConfig)
         self.group_now = group_now
         self.oracles: OracleSet
@@ -217,7 +215,7 @@ class ServerOracleContext:
             self._check_task = self._services.loop.create_task(self._run_pending_checks())
 
     def close(self) -> None:
-        """Cancel all checks, also those that run."""
+        """Cancel all checks, including running ones."""
         self._timers.close()
         self._due.clear()
         self._pending_checks.clear()
@@ -231,7 +229,7 @@ class ServerOracleContext:
         try:
             self.oracles.check_group(oracle, group_id)
         except Exception as problem:  # noqa: BLE001 - the other groups are looked at all the same
-            _LOG.error("Oracle %s failed at group %s", oracle, printable(group_id), exc_info=problem)
+            _LOG.error("Oracle %s failed for group %s", oracle, printable(group_id), exc_info=problem)
 
     async def _run_pending_checks(self) -> None:
         budget = TimeBudget(self._services.run_queue)
@@ -240,6 +238,6 @@ class ServerOracleContext:
             try:
                 await check(budget)
             except Exception as problem:  # noqa: BLE001 - the other checks run all the same
-                _LOG.error("A check of an oracle failed", exc_info=problem)
+                _LOG.error("A periodic check of an oracle failed", exc_info=problem)
             await budget.checkpoint()
         self._check_task = None

@@ -20,7 +20,7 @@ from coordinator.control.diagnosis.member_labels import (
 MAX_LISTED = 1_000
 """Partitions in a list of an answer."""
 _MAX_PARTS = 5
-_OFFSETS_UNKNOWN = "What it has committed is not known: the disk has not confirmed it"
+_OFFSETS_UNKNOWN = "Its committed offsets are unknown, because the log was not synced yet"
 
 
 class TopicsOwnedCondition(BaseCondition):
@@ -67,7 +67,7 @@ class TopicsOwnedCondition(BaseCondition):
         if snapshot.members and snapshot.are_consumers and topic not in snapshot.subscribed:
             return f"No member subscribes to {format_name(topic)} ({_format_subscriptions(snapshot)})"
         if snapshot.is_stable and not snapshot.are_assignments_read:
-            return "Its assignments cannot be read: they are not those of the consumer protocol"
+            return "Its assignments cannot be read, because they are not in the consumer protocol"
         parts = []
         unowned = snapshot.find_unowned(topic)
         if unowned and snapshot.view is not None:

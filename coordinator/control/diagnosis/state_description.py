@@ -68,7 +68,7 @@ def describe_disconnection(connection: ConnectionState) -> str:
     closed = (
         "" if connection.closed_ms_ago is None else f", closed {format_seconds(connection.closed_ms_ago)} ago"
     )
-    return f"has no connection any more{closed}"
+    return f"is disconnected{closed}"
 
 
 def _describe_at_rest(snapshot: GroupSnapshot, view: GroupView) -> str:
@@ -234,7 +234,7 @@ def _describe_consumer_state(snapshot: GroupSnapshot, view: GroupView) -> str:
     behind = list(_describe_behind(snapshot, view))
     sentences += behind[:_MAX_MEMBERS]
     if len(behind) > _MAX_MEMBERS:
-        sentences.append(f"So it is with {len(behind) - _MAX_MEMBERS} more.")
+        sentences.append(f"The same holds for {len(behind) - _MAX_MEMBERS} more.")
     return " ".join(sentences)
 
 
@@ -270,7 +270,7 @@ def _describe_revoking(snapshot: GroupSnapshot, member: MemberView, consumer: Co
     if consumer.revokes_left_ms is not None:
         end = f"in {format_seconds(consumer.revokes_left_ms)} it would be fenced"
     return (
-        f"{snapshot.labels.find_label(member.name)} has yet to give up {what} "
+        f"{snapshot.labels.find_label(member.name)} must still give up {what} "
         f"({_format_heard(snapshot, member)}); {end}."
     )
 

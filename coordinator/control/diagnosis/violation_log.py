@@ -129,7 +129,7 @@ class ViolationLog:
     def _log_violation(self, violation: Violation) -> None:
         times = self._line_limit.admit("violation", violation.oracle, violation.group_id)
         if times:
-            again = f" ({times - 1} more since it was last told)" if times > 1 else ""
+            again = f" ({times - 1} more since the last line)" if times > 1 else ""
             group = printable(violation.group_id)
             _LOG.error("Violation in group %s, %s: %s%s", group, violation.oracle, violation.detail, again)
 

@@ -110,14 +110,14 @@ def build_conditions(body: GroupConditions) -> list[Condition]:
     """What a body asks for, in the order in which it is looked at. Raises Problem (bad-request)."""
     _check_names(body)
     if body.topics and body.lag_max is None:
-        raise _invalid_conditions("topics", "says of which topics the lag is meant, and lag_max is missing")
+        raise _invalid_conditions("topics", "selects the topics of lag_max, which is missing")
     if body.after is not None and body.rebalanced is None:
         raise _invalid_conditions(
-            "after", "says after which event it has to have rebalanced, and rebalanced is missing"
+            "after", "selects the event before the rebalance, but rebalanced is missing"
         )
     given = [field for field in _BUILDERS if getattr(body, field) is not None]
     if not given:
-        raise _invalid_conditions("", "it says nothing of what the group is to be")
+        raise _invalid_conditions("", "it has no condition")
     return [_BUILDERS[field](body) for field in given if getattr(body, field) not in _NO_NAMES]
 
 
@@ -201,7 +201,7 @@ def _parse_partition(name: str, field: str) -> tuple[str, int]:
 
 
 def _invalid_conditions(field: str, why: str) -> Problem:
-    title = "The conditions are wrong" if not field else f"{format_name(field)} is wrong"
+    title = "The conditions are invalid" if not field else f"{format_name(field)} is invalid"
     detail = f"{why[0].upper()}{why[1:]}." if not field else f"{format_name(field)}: {why}."
     pointer = f"/{field}" if field else ""
     return Problem(ProblemKind.BAD_REQUEST, title, detail, {"pointer": pointer})

@@ -75,11 +75,12 @@ def compile_action(rule: FaultRule, matcher: RequestMatcher | None) -> FaultActi
     not-possible."""
     do = rule.do
     if do is None:
-        raise invalid_field_problem("/do", "a fault has to do something")
+        raise invalid_field_problem("/do", "a fault needs an action")
     at = do.at if matcher is not None else (do.at or "event")
     if at is None:
         raise invalid_field_problem(
-            "/do/at", f"where does it act? There are {', '.join(list(ACTIONS_BY_POINT)[:-1])}"
+            "/do/at",
+            f"the point of the fault is missing. Use one of {', '.join(list(ACTIONS_BY_POINT)[:-1])}",
         )
     if (at == "event") is (matcher is not None):
         raise invalid_field_problem("/do/at", f'"{at}" goes with "{"on" if at == "event" else "match"}"')
@@ -88,7 +89,7 @@ def compile_action(rule: FaultRule, matcher: RequestMatcher | None) -> FaultActi
         return _compile_event_action(do, kind)
     if matcher.awaits_answer and at not in AT_ANSWER_POINTS:
         raise impossible_field_problem(
-            "/match/error", f"no answer is there yet at {at}: only an answer has an error"
+            "/match/error", f"{at} is before the response, and only a response has an error"
         )
     _check_torn(do, at, kind)
     delay_ms, jitter_ms = _parse_delay(do)
@@ -132,7 +133,7 @@ def _check_torn(do: ActionSpec, at: FaultPoint, kind: str) -> None:
     if not tears:
         raise impossible_field_problem(
             "/do/torn_bytes",
-            "Bytes are torn by an append that fails, or by the end of the process before one",
+            "torn_bytes needs a failed append or a crash before an append",
         )
     if not 0 < do.torn_bytes <= MAX_TORN_BYTES:
         raise invalid_field_problem(
@@ -147,7 +148,7 @@ def _parse_delay(do: ActionSpec) -> tuple[int, int]:
     ms, jitter_ms = (delay.ms, delay.jitter_ms) if isinstance(delay, Delay) else (delay, 0)
     ms = parse_duration_ms(ms, "do.delay")
     if not 0 <= ms + jitter_ms <= LONGEST_DELAY_MS or jitter_ms < 0:
-        raise invalid_field_problem("/do/delay", "a delay lasts 10 minutes at most")
+        raise invalid_field_problem("/do/delay", "a delay must be at most 10 minutes")
     return ms, jitter_ms
 
 
@@ -162,17 +163,17 @@ def _select_errors(do: ActionSpec, matcher: RequestMatcher, use: str | None) -> 
         room = {key for key in room if key in PARTITION_ERROR_APIS}
         if not room:
             raise impossible_field_problem(
-                "/do/partitions", f"{_format_apis(matcher)} says no error of a partition"
+                "/do/partitions", f"the response of {_format_apis(matcher)} has no partition errors"
             )
     if not room:
         raise impossible_field_problem(
-            "/do/error", f"{_format_apis(matcher)} has no place where a fault can put an error"
+            "/do/error", f"{_format_apis(matcher)} has no field for an injected error"
         )
     if error is ErrorCode.NONE:
         room = {key for key in room if key in EMPTY_SUCCESS_APIS}
         if not room:
             names = ", ".join(sorted(APIS[key].name for key in EMPTY_SUCCESS_APIS))
-            raise impossible_field_problem("/do/error", f"NONE says all only in the answers of {names}")
+            raise impossible_field_problem("/do/error", f"NONE is a complete response only for {names}")
     if use == LOADING_PRESET:
         return {key: find_loading_error(key) for key in room}
     return dict.fromkeys(room, error)
@@ -182,7 +183,7 @@ def _compile_partitions(do: ActionSpec, matcher: RequestMatcher, kind: str) -> C
     if do.partitions is None:
         return None
     if kind != "error":
-        raise impossible_field_problem("/do/partitions", "Only an error can be that of some partitions")
+        raise impossible_field_problem("/do/partitions", "partitions needs error")
     return compile_name_pattern(do.partitions, "/do/partitions")
 
 
@@ -202,13 +203,13 @@ def _select_apis(at: FaultPoint, kind: str, matcher: RequestMatcher) -> frozense
         why = f"The answer of {_format_apis(matcher)} has no throttle time"
     elif kind == "coordinator":
         keys &= {ApiKey.FIND_COORDINATOR}
-        why = "Only FindCoordinator names a coordinator"
+        why = "coordinator is only possible for FindCoordinator"
     elif at in DISK_POINTS:
         keys &= RECORD_WRITING_APIS
-        why = f"Nothing is written for {_format_apis(matcher)}: {at} is never reached"
+        why = f"{_format_apis(matcher)} writes no record, so {at} is never reached"
     elif kind == "crash":
         keys &= GROUP_APIS
-        why = f"{_format_apis(matcher)} is about no group, so that no partition of groups can crash at its answer"
+        why = f"{_format_apis(matcher)} has no group, so no group partition can crash at its response"
     else:
         return keys
     if not keys:
@@ -241,7 +242,7 @@ def _compile_event_action(do: ActionSpec, kind: str) -> FaultAction:
 def _parse_span_ms(span: DurationValue, field: str) -> int:
     ms = parse_duration_ms(span, f"do.failover.{field}")
     if ms > LONGEST_DELAY_MS:
-        raise invalid_field_problem(f"/do/failover/{field}", "it lasts 10 minutes at most")
+        raise invalid_field_problem(f"/do/failover/{field}", "it must be at most 10 minutes")
     return ms
 
 

@@ -351,7 +351,7 @@ def _select_apis(match: RequestMatch) -> frozenset[int]:
             carried = frozenset(key for key in keys if key in carriers)
             if not carried:
                 raise impossible_field_problem(
-                    f"/match/{field}", f"{_format_apis(keys)} carries no {field}: it would never match"
+                    f"/match/{field}", f"{_format_apis(keys)} has no {field}, so the fault would never match"
                 )
             keys = carried
     version = _compile_numbers(match.version, "version")

@@ -69,7 +69,7 @@ class FaultRegistry:
         *,
         allows_crash_faults: bool,
     ) -> None:
-        """In: whether control is on in so many words, so that a fault may end the process."""
+        """Create an empty registry. `allows_crash_faults` tells whether faults may end the process."""
         self._allows_crash_faults = allows_crash_faults
         self._freeze_clock = freeze_clock
         self._expire_member = expire_member
@@ -117,7 +117,7 @@ class FaultRegistry:
             fault.timer = self._services.loop.call_later(seconds, self._on_expired, fault)
         self._injectors.add(fault)
         self._injectors.audit.report_change(
-            [fault], f"{name} made: {fault.action.kind} at {fault.action.at}", by
+            [fault], f"{name} created: {fault.action.kind} at {fault.action.at}", by
         )
         return fault.status
 
@@ -131,24 +131,24 @@ class FaultRegistry:
                 name = f"{rule.use or 'fault'}-{self._name_count}"
         elif not _NAME.fullmatch(name):
             detail = f"name: {printable(name)!r} must have 1 to 100 letters, digits, '.', '_' and '-'."
-            raise Problem(ProblemKind.BAD_REQUEST, "name is wrong", detail, {"pointer": "/name"})
+            raise Problem(ProblemKind.BAD_REQUEST, "name is invalid", detail, {"pointer": "/name"})
         if name in self._faults:
             if not replaces:
-                detail = f"There is a fault {name}. PUT replaces it, DELETE removes it."
+                detail = f"Fault {name} already exists. PUT replaces it, DELETE removes it."
                 raise Problem(ProblemKind.NAME_TAKEN, f"{name} is taken", detail)
         elif len(self._faults) >= MAX_FAULTS:
             raise Problem(
                 ProblemKind.TOO_MANY,
                 "too many faults",
-                f"There are {MAX_FAULTS} faults, as many as there may be. DELETE /v1/faults/NAME removes one, "
+                f"There are {MAX_FAULTS} faults, which is the limit. DELETE /v1/faults/NAME removes one, "
                 "DELETE /v1/faults all. A `match` can list names and use `*`.",
             )
         return name
 
     def _check_allowed(self, fault: "InstalledFault") -> None:
         if fault.action.kills and not self._allows_crash_faults:
-            detail = "crash: process ends the daemon. It needs control.enable=true, in so many words."
-            raise Problem(ProblemKind.CONTROL_OFF, "control is not on in so many words", detail)
+            detail = "crash: process ends the daemon. Set control.enable=true or open to allow it."
+            raise Problem(ProblemKind.CONTROL_OFF, "control.enable does not allow crashes", detail)
 
     def _on_expired(self, fault: "InstalledFault") -> None:
         """The time of a fault has passed."""
@@ -174,7 +174,7 @@ class FaultRegistry:
         if fault is None:
             names = ", ".join(list(self._faults)[:10]) or "none"
             detail = f"Fault {printable(name)} does not exist. The faults are: {names}."
-            raise Problem(ProblemKind.NO_SUCH_FAULT, f"no fault {printable(name)}", detail)
+            raise Problem(ProblemKind.NO_SUCH_FAULT, f"fault {printable(name)} does not exist", detail)
         return fault
 
     @property
@@ -212,12 +212,12 @@ class FaultRegistry:
         fault = self._find(name)
         if not 0 <= within_ms <= LONGEST_WAIT_MS:
             detail = "within must not exceed 10 minutes."
-            raise Problem(ProblemKind.BAD_REQUEST, "within is wrong", detail, {"pointer": "/within"})
+            raise Problem(ProblemKind.BAD_REQUEST, "within is invalid", detail, {"pointer": "/within"})
         if fault.hit_count >= hits:
             return fault.status
         if self._waiter_count >= MAX_WAITERS:
-            detail = f"{MAX_WAITERS} wait for faults, as many as may."
-            raise Problem(ProblemKind.TOO_MANY, "too many wait", detail)
+            detail = f"{MAX_WAITERS} callers already wait for faults, which is the limit."
+            raise Problem(ProblemKind.TOO_MANY, "too many waits", detail)
         waiter: asyncio.Future[bool] = self._services.loop.create_future()
         entry = (hits, waiter)
         fault.waiters.append(entry)
@@ -230,17 +230,14 @@ class FaultRegistry:
             self._waiter_count -= 1
             fault.waiters.remove(entry)
         if fault.hit_count < hits:
-            detail = (
-                f"{name} has hit {fault.hit_count} times, {hits} wanted; it was removed, or another "
-                f"took its place."
-            )
-            raise Problem(ProblemKind.NO_SUCH_FAULT, f"{name} is gone", detail)
+            detail = f"{name} has hit {fault.hit_count} times, {hits} wanted; it was removed or replaced."
+            raise Problem(ProblemKind.NO_SUCH_FAULT, f"{name} was removed or replaced", detail)
         return fault.status
 
     @staticmethod
     def _not_hit_problem(fault: "InstalledFault", hits: int, within_ms: int) -> Problem:
         title = f"{fault.name} has hit {fault.hit_count} times after {within_ms / 1000:.1f} s, {hits} wanted"
-        why = f"It has matched {fault.match_count} times, of which the first {fault.rule.skip} do not count"
+        why = f"It has matched {fault.match_count} times, and skipped the first {fault.rule.skip} matches"
         return Problem(
             ProblemKind.NOT_MET,
             title,

@@ -93,7 +93,7 @@ def build_holding_hints(fault: InstalledFault, group_id: str) -> list[str]:
         ends = (
             f"DELETE /v1/faults/{fault.name} ends its connection"
             if held.kind == "swallow"
-            else f"POST /v1/faults/{fault.name}/release lets it go"
+            else f"POST /v1/faults/{fault.name}/release releases it"
         )
         client = printable(held.request.client.client_id)
         hints.append(

@@ -239,8 +239,8 @@ def apply_preset(rule: FaultRule) -> FaultRule:
         return structs.replace(rule, times=1) if rule.times is UNSET else rule
     preset = PRESETS.get(rule.use)
     if preset is None:
-        detail = f"use: {printable(rule.use)} is not a ready-made fault {suggest(rule.use, PRESETS)}."
-        raise Problem(ProblemKind.BAD_REQUEST, "no such ready-made fault", detail, {"pointer": "/use"})
+        detail = f"use: {printable(rule.use)} is not a preset {suggest(rule.use, PRESETS)}."
+        raise Problem(ProblemKind.BAD_REQUEST, "the preset does not exist", detail, {"pointer": "/use"})
     match = preset.match
     if rule.match is not None and match is not None:
         given = {name: value for name, value in structs.asdict(rule.match).items() if value is not None}

@@ -175,7 +175,7 @@ class InstalledFault:
 
     @property
     def status(self) -> FaultStatus:
-        """As it is now."""
+        """Return the current status of the fault."""
         state = "over" if self.is_over else "spent" if self.is_spent else "active"
         return FaultStatus(
             name=self.name,
@@ -220,7 +220,7 @@ def create_fault(
     rule = structs.replace(apply_preset(_without_empty_lists(rule)), name=name)
     _check_counts(rule)
     if rule.on is not None and rule.match is not None:
-        raise invalid_field_problem("/on", "a fault has match or on, not both")
+        raise invalid_field_problem("/on", "match and on exclude each other")
     if rule.on is not None:
         action = compile_action(rule, None)
         if action.to is not None and action.to not in brokers:
@@ -229,7 +229,9 @@ def create_fault(
     matcher = RequestMatcher(rule.match or RequestMatch())
     action = compile_action(rule, matcher)
     if action.at in DISK_POINTS and action.at in ("sync", "after_sync") and flush is not LogFlush.ALWAYS:
-        raise impossible_field_problem("/do/at", f"No answer waits for a sync here (log.flush={flush.value})")
+        raise impossible_field_problem(
+            "/do/at", f"Responses do not wait for a sync with log.flush={flush.value}"
+        )
     return InstalledFault(name, rule, matcher, None, action, by)
 
 
@@ -245,10 +247,10 @@ def _without_empty_lists(rule: FaultRule) -> FaultRule:
 
 def _check_counts(rule: FaultRule) -> None:
     if rule.skip < 0:
-        raise invalid_field_problem("/skip", "it is a number of matches, at least 0")
+        raise invalid_field_problem("/skip", "it must be at least 0")
     if isinstance(rule.times, int) and rule.times < 1:
-        raise invalid_field_problem("/times", "it is at least 1, or null for a standing fault")
+        raise invalid_field_problem("/times", "it must be at least 1, or null for no limit")
     if not 0 < rule.probability <= 1:
-        raise invalid_field_problem("/probability", "it is above 0, and at most 1")
+        raise invalid_field_problem("/probability", "it must be above 0 and at most 1")
     if rule.for_ is not None and not parse_duration_ms(rule.for_, "for"):
-        raise invalid_field_problem("/for", "a fault that is over at once never acts")
+        raise invalid_field_problem("/for", "it must be above 0")

@@ -77,7 +77,7 @@ def subtract_partitions(owned: PartitionsByTopic, others: PartitionsByTopic) -> 
 
 
 def count_owned(owned: PartitionsByTopic) -> int:
-    """How many they are."""
+    """Count the owned partitions."""
     return sum(map(len, owned.values()))
 
 
@@ -94,7 +94,7 @@ class PartitionNamer:
         ]
 
     def list_by_topic(self, owned: PartitionsByTopic) -> dict[str, list[int]]:
-        """The numbers, in order."""
+        """Return sorted partition numbers by topic."""
         named: dict[str, list[int]] = {}
         for topic, numbers in sorted(owned.items()):
             some = sorted(numbers)[: self._left]

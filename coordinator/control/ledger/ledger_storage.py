@@ -43,7 +43,7 @@ class StoredEntry(NamedTuple):
 
     @classmethod
     def pack(cls, seq: int, group_id: str, data: bytes) -> Self:
-        """In: the entry as JSON."""
+        """Compress an entry. `data` is its JSON."""
         return cls(seq, group_id, compress(data, _COMPRESSION_LEVEL))
 
     @property
@@ -158,7 +158,7 @@ _LOG: Final = logging.getLogger("Control")
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 MAX_QUEUE_BYTES: Final = 1024 * 1024
 CLOSE_TIMEOUT_S: Final = 5.0
-_FILE_NAME: Final = "The file of the ledger"
+_FILE_NAME: Final = "Failed to write the file of the ledger"
 
 
 class LedgerFile:
@@ -220,7 +220,7 @@ class LedgerFile:
                 count = self._failures.record_failure(_FILE_NAME, error)
                 if count:
                     _LOG.error(
-                        "%s is not written: %s%s",
+                        "Failed to write %s: %s%s",
                         _FILE_NAME,
                         format_error_reason(error),
                         format_repeats(count),
@@ -234,7 +234,9 @@ class LedgerFile:
         now_ms = clock.monotonic_ms()
         if tell and now_ms - self._warned_ms >= FAILURE_PERIOD_MS:
             self._warned_ms = now_ms
-            _LOG.warning("The disk is slower than the ledger: %d lines are not in its file", self.dropped)
+            _LOG.warning(
+                "The disk is too slow for the ledger: %d lines were not written to its file", self.dropped
+            )
 
     # In the executor's thread
 

@@ -36,7 +36,7 @@ _ENDED_RESULTS: Final = (EntryResult.STABLE, EntryResult.EMPTY)
 def format_entries(entries: Sequence[LedgerEntry], *, with_group: bool = False) -> str:
     """Entries one after the other, with the names of their groups if they are of several."""
     if not entries:
-        return "No rebalance is known.\n"
+        return "No rebalances.\n"
     return "".join(format_entry(entry, with_group=with_group) for entry in entries)
 
 
@@ -100,7 +100,7 @@ def _format_result(entry: LedgerEntry) -> str:
         return f"overtaken after {took}"
     again = f", attempt {entry.attempts}" if entry.attempts > 1 else ""
     if entry.result is EntryResult.FAILED:
-        return f"came to nothing after {took}{again}"
+        return f"aborted after {took}{again}"
     empty = ", empty now" if entry.result is EntryResult.EMPTY else ""
     return f"{'settled in' if _is_epoch(entry) else 'paused'} {took}{again}{empty}"
 

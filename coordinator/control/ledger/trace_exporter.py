@@ -39,7 +39,7 @@ class TraceExporter:
         self._tracer = self._provider.get_tracer("groupd", __version__)
 
     def on_rebalance_closed(self, entry: LedgerEntry) -> None:
-        """A rebalance is over."""
+        """Export a closed rebalance."""
         self._send_span(build_trace(entry), Context())
 
     def _send_span(self, span: Span, context: Context) -> None:

@@ -48,8 +48,17 @@ class NamespaceBroker:
         *,
         is_durable: bool,
     ) -> None:
-        """In: sockets that are bound, which belong to it from now on; the partitions of the topics that it begins
-        with; whether its files are on the disk."""
+        """Create a broker that is not open yet.
+
+        Args:
+            name: the name of the namespace.
+            sockets: bound sockets, which the broker then owns.
+            make_settings: creates the settings of a server.
+            topics: the initial topics with their numbers of partitions.
+            make_server: creates the server.
+            make_control: creates its control plane.
+            is_durable: whether its files are on the disk.
+        """
         self.name: Final = name
         self.created_ms: Final = clock.wall_ms()
         self._sockets = sockets
@@ -137,7 +146,7 @@ class NamespaceBroker:
         self.touch()
 
     async def close(self, *, keeps_files: bool) -> None:
-        """Stops it. In: whether files that are on the disk stay there. Raises what the disk refused."""
+        """Stop the broker. `keeps_files` keeps files that are on the disk. Raises OSError, StorageError."""
         try:
             await _stop_broker(
                 self.server,
@@ -159,8 +168,9 @@ class NamespaceBroker:
 
 
 async def _stop_broker(server: Server, control: "ControlPlane", ended_scope: str | None) -> None:
-    """Stop a server and its control plane. In: what ends and leaves its files, for the log; None where the files go
-    as well. Raises what the disk refused."""
+    """Stop a server and its control plane. `ended_scope` names for the log what ends while its files stay; None if
+    the files are deleted as well. Raises OSError, StorageError.
+    """
     control.close(ended_scope)
     await server.close()
     await control.finish()
@@ -210,12 +220,13 @@ def build_settings(
     for name in given:
         if _is_daemon_property(name):
             raise ConfigError(
-                f"{name} cannot act in a namespace, which has no security, no cluster, and ports and directories "
-                "from the daemon. Leave it out, or set it where the daemon is started",
+                f"{name} has no effect in a namespace, which has no security and no cluster, and gets "
+                "its ports and "
+                "directories from the daemon. Remove it, or set it for the daemon",
                 name,
             )
         if is_ignored_property(name):
-            raise ConfigError(f"{name} has no effect in groupd. Leave it out", name)
+            raise ConfigError(f"{name} has no effect in groupd. Remove it", name)
         if not is_property(name):
             raise ConfigError(format_unknown_property(name), name)
     inherited = {name: text for name, text in daemon.properties.items() if not _is_daemon_property(name)}

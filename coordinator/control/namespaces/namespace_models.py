@@ -80,7 +80,7 @@ def format_namespace(namespace: NamespaceDescription) -> str:
 
 
 def format_namespaces(namespaces: Sequence[NamespaceDescription]) -> str:
-    """One line for each."""
+    """Format namespaces, one line for each."""
     return "\n".join(map(format_namespace, namespaces))
 
 

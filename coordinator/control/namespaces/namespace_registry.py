@@ -51,7 +51,9 @@ class NamespaceRegistry:
     """All methods belong to the event loop's thread."""
 
     def __init__(self, services: Services, actions: ActionLog, make_control: ControlFactory) -> None:
-        """In: the daemon's own; what creates the control plane of another broker."""
+        """Create the registry of the daemon's own broker. `make_control` creates the control planes of further
+        brokers.
+        """
         self._daemon = services
         self._config = services.settings.config
         self._files = OsFiles()
@@ -79,7 +81,7 @@ class NamespaceRegistry:
         Raises Problem (no-such-namespace; loading while it is being created, reset or removed).
         """
         if name in self._being_changed:
-            what = f"Namespace {name} is being made, reset or removed"
+            what = f"Namespace {name} is being created, reset or removed"
             raise Problem(ProblemKind.LOADING, what, f"{what}.")
         found = self._by_name.get(name)
         if found is None:
@@ -156,7 +158,7 @@ class NamespaceRegistry:
             if listener not in listeners:
                 detail = f"{printable(listener)} is not a listener {suggest(listener, sorted(listeners))}."
                 fields = {"pointer": f"/{printable(listener)}"}
-                raise Problem(ProblemKind.BAD_REQUEST, "There is no such listener", detail, fields)
+                raise Problem(ProblemKind.BAD_REQUEST, "The listener does not exist", detail, fields)
         if name == DEFAULT_NAMESPACE:
             for listener, address in addresses.items():
                 services.listeners.set_advertised_address(listener, address)
@@ -192,26 +194,30 @@ class NamespaceRegistry:
 
     def _check_new(self, name: str) -> None:
         if _NAME.fullmatch(name) is None:
-            detail = "A name has 1 to 100 of A-Z, a-z, 0-9, `.`, `_`, `-`, and begins with a letter or digit."
-            raise Problem(ProblemKind.BAD_REQUEST, "name is wrong", detail, {"pointer": "/name"})
+            detail = (
+                "A name must have 1 to 100 of A-Z, a-z, 0-9, `.`, `_`, `-`, and begin with a letter or digit."
+            )
+            raise Problem(ProblemKind.BAD_REQUEST, "name is invalid", detail, {"pointer": "/name"})
         if name == DEFAULT_NAMESPACE or name in self._by_name or name in self._being_changed:
-            what = f"There is a namespace {name}"
+            what = f"Namespace {name} already exists"
             raise Problem(ProblemKind.NAME_TAKEN, what, f"{what} already.")
         if self._is_closed:
             raise Problem(
-                ProblemKind.LOADING, "The daemon stops", "The daemon stops: it makes no namespaces."
+                ProblemKind.LOADING,
+                "The daemon is stopping",
+                "The daemon is stopping and creates no namespaces.",
             )
         if len(self._by_name) + len(self._being_changed) >= MAX_NAMESPACES:
             what = f"There are {MAX_NAMESPACES} namespaces"
-            detail = f"{what}, and no more are made: DELETE /v1/namespaces/NAME removes one."
+            detail = f"{what}, which is the limit: DELETE /v1/namespaces/NAME removes one."
             raise Problem(ProblemKind.TOO_MANY, what, detail)
 
     def _get_changeable(self, name: str) -> NamespaceBroker:
         if name == DEFAULT_NAMESPACE:
-            what = "The daemon's own broker stays as it is"
+            what = "The daemon's own broker cannot be reset or removed"
             detail = (
-                f"{what}: `{DEFAULT_NAMESPACE}` is neither reset nor removed. POST /v1/namespaces "
-                f"makes one that is."
+                f"{what}: `{DEFAULT_NAMESPACE}` stays as it is. POST /v1/namespaces "
+                f"creates a namespace that can be reset or removed."
             )
             raise Problem(ProblemKind.NOT_POSSIBLE, what, detail)
         return self.get_namespace(name)
@@ -238,9 +244,9 @@ class NamespaceRegistry:
             settings = build_settings(daemon, config, address, files(), directory, in_memory=not is_durable)
         except ConfigError as error:
             pointer = "/config" + "".join(f"/{each}" for each in error.names[:1])
-            detail = f"The config is wrong: {error}."
+            detail = f"The config is invalid: {error}."
             raise Problem(
-                ProblemKind.BAD_REQUEST, "The config is wrong", detail, {"pointer": pointer}
+                ProblemKind.BAD_REQUEST, "The config is invalid", detail, {"pointer": pointer}
             ) from error
         sockets = self._bind_sockets(address)
         return NamespaceBroker(
@@ -316,5 +322,5 @@ class NamespaceRegistry:
 
 
 def _reset_failed_problem(name: str, why: str) -> Problem:
-    what = f"Namespace {name} cannot be reset, and is gone"
+    what = f"Namespace {name} cannot be reset and was removed"
     return Problem(ProblemKind.NOT_POSSIBLE, what, f"{what}: {why}.")

@@ -56,8 +56,17 @@ class GroupRecording:
     """The recording of one group. `end_reason` says why it has ended, "" while it goes on."""
 
     def __init__(self, group_id: str, shard: GroupShard, now: Now, most_bytes: int) -> None:
-        """In: the shard of the group between two inputs; the time. ValueError when the group alone, as it is, takes
-        more than `most_bytes`."""
+        """Start a recording.
+
+        Args:
+            group_id: the group.
+            shard: the shard of the group, between two inputs.
+            now: the time.
+            most_bytes: the maximum size.
+
+        Raises:
+            ValueError: the current state of the group alone exceeds `most_bytes`.
+        """
         self.group_id = group_id
         self.started_ms = now.wall_ms
         self.inputs = 0
@@ -72,7 +81,7 @@ class GroupRecording:
         line = json.encode(header) + b"\n"
         if not self._lines.has_room(len(line) + _END_BYTES):
             raise ValueError(
-                f"the group as it is takes {len(line)} bytes, more than the {most_bytes} allowed"
+                f"the current state of the group takes {len(line)} bytes, more than the {most_bytes} allowed"
             )
         self._lines.add(line)
 
@@ -94,7 +103,7 @@ class GroupRecording:
 
     @property
     def size_bytes(self) -> int:
-        """How large it is."""
+        """The size in bytes."""
         return self._lines.bytes
 
     @property
@@ -128,7 +137,7 @@ class GroupRecording:
         return line
 
     def build_timer_line(self, key: GroupTimerKey, now: Now, group_now: Now | None) -> dict[str, Json]:
-        """The line of a timer. In: the time of the group, where it has its own."""
+        """Return the line of a timer. `group_now` is the time of the group if it has its own clock."""
         line = self._build_line(now) | {"fire": key.kind.name.lower(), "member_id": key.member_id}
         return line if group_now is None else line | {"group_ms": list(group_now)}
 
@@ -175,7 +184,7 @@ class GroupRecording:
         self._write_line(line | {"raised": error_text(problem)})
 
     def end_recording(self, why: str) -> None:
-        """Nothing more is written."""
+        """End the recording; it accepts no more lines."""
         if not self.end_reason:
             self._lines.add(self._build_end_line(why))
             self.end_reason = why
@@ -198,7 +207,7 @@ class GroupRecording:
         if self.end_reason:
             return
         if not self._lines.has_room(len(data) + _END_BYTES):
-            self.end_recording(f"it has as many bytes as it may have, {self.most_bytes}")
+            self.end_recording(f"it has reached its limit of {self.most_bytes} bytes")
             return
         self.inputs += inputs
         self._lines.add(data)
@@ -286,7 +295,7 @@ def encode_outcome(outcome: Outcome, request: object, group_id: str, encoder: Va
 
 
 def select_work(works: Iterable[Work], group_id: str) -> list[Work]:
-    """Those of a group."""
+    """Select the work of one group."""
     return [work for work in works if work.argument.group_id == group_id]  # type: ignore[attr-defined]
 
 
@@ -320,7 +329,7 @@ class CompressedLines:
     """Lines of a file, each with its end."""
 
     def __init__(self, most_bytes: int) -> None:
-        """In: how many bytes the lines may have before they are packed."""
+        """Create an empty list. `most_bytes` is the maximum size of the uncompressed lines."""
         self.most_bytes = most_bytes
         self.bytes = 0
         self._packed: list[bytes] = []

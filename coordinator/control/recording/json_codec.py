@@ -168,7 +168,7 @@ class ValueDecoder:
         if not any(key.startswith("$") for key in encoded):
             return {key: self.decode(one) for key, one in encoded.items()}
         if len(encoded) != 1:
-            raise UndecodableValue(f"{', '.join(encoded)}: these do not go together")
+            raise UndecodableValue(f"{', '.join(encoded)} exclude each other")
         ((sign, inner),) = encoded.items()
         return self._decode_collection(sign, inner)
 
@@ -189,7 +189,7 @@ class ValueDecoder:
                     return self._objects[inner]
         except (TypeError, ValueError, KeyError) as error:
             raise UndecodableValue(f"{sign}: {error}") from error
-        raise UndecodableValue(f"{sign} is the sign of nothing")
+        raise UndecodableValue(f"the sign {sign} is unknown")
 
     def _decode_text(self, encoded: str) -> Any:
         if not encoded.startswith("$"):
@@ -201,7 +201,7 @@ class ValueDecoder:
                 tag, _, name = encoded[3:].rpartition(".")
                 return RECORDED_CLASSES[tag][name]
         except (KeyError, ValueError, TypeError) as error:
-            raise UndecodableValue(f"{encoded[:80]}: this groupd knows no such value") from error
+            raise UndecodableValue(f"{encoded[:80]}: the value is unknown to this groupd") from error
         return encoded[1:]
 
     def _decode_object(self, encoded: dict[str, Json]) -> Any:
@@ -209,7 +209,7 @@ class ValueDecoder:
         tag, number = fields.pop("$"), fields.pop("$id", None)
         kind = RECORDED_CLASSES.get(tag) if type(tag) is str else None
         if kind is None:
-            raise UndecodableValue(f"{tag}: this groupd knows no such class")
+            raise UndecodableValue(f"{tag}: the class is unknown to this groupd")
         known = list_fields(kind)  # type: ignore[arg-type]
         if fields.keys() - known.keys():
             raise UndecodableValue(

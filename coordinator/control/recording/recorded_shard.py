@@ -100,8 +100,8 @@ class RecordedShard(ShardDecorator):
         try:
             return do()
         except Exception as problem:  # noqa: BLE001 - the group goes on, recorded or not
-            _LOG.error("Group %s cannot be recorded", printable(self._recording.group_id), exc_info=problem)
-            self._recording.end_recording("groupd failed at it; its log says how")
+            _LOG.error("Failed to record group %s", printable(self._recording.group_id), exc_info=problem)
+            self._recording.end_recording("groupd failed to record it; the daemon's log has the reason")
             return None
 
 

@@ -83,7 +83,7 @@ class RecordingRegistry:
         name = printable(group_id)
         if len(self._placed) >= MAX_RECORDINGS:
             detail = (
-                f"{MAX_RECORDINGS} groups are recorded already, and no more may be: delete a recording first."
+                f"{MAX_RECORDINGS} groups are already recorded, which is the limit: delete a recording first."
             )
             raise Problem(ProblemKind.TOO_MANY, "too many recordings", detail)
         partition = self._group_client.find_partition(group_id)
@@ -104,8 +104,9 @@ class RecordingRegistry:
         return _build_state(recording)
 
     def record_new_groups(self, most_bytes: int = DEFAULT_BYTES, by: str | None = None) -> None:
-        """Records every group that comes into being from now on, as many as there may be recordings. In: after how
-        many bytes each of them ends by itself."""
+        """Record every new group, up to the limit of recordings. `most_bytes` is the maximum size of each
+        recording.
+        """
         if self._new_groups:
             return
         for partition in self._group_client.partitions:
@@ -148,7 +149,7 @@ class RecordingRegistry:
                 self._placed[group_id] = _PlacedRecording(recording, partition, None)
                 return recording
         if not self.unrecorded_count:
-            why = f"there are {MAX_RECORDINGS} recordings" if reason is None else "groupd failed at it"
+            why = f"there are {MAX_RECORDINGS} recordings" if reason is None else "groupd failed to record it"
             _LOG.warning("New group %s is not recorded: %s", printable(group_id), why, exc_info=reason)
         self.unrecorded_count += 1
         return None
@@ -172,10 +173,10 @@ class RecordingRegistry:
     def delete_all(self, by: str | None = None) -> None:
         """End and discard all recordings, and do not record new groups."""
         self.close()
-        _LOG.info("Nothing is recorded any more, and every recording is deleted%s", _format_operator(by))
+        _LOG.info("All recordings are ended and deleted%s", _format_operator(by))
 
     def close(self) -> None:
-        """Records nothing any more."""
+        """End and discard all recordings."""
         for partition, interceptor in self._new_groups:
             partition.interceptors.remove(interceptor)
         self._new_groups.clear()
@@ -189,7 +190,7 @@ class RecordingRegistry:
         placed = self._placed.get(group_id)
         if placed is None:
             name = printable(group_id)
-            detail = f"Recording {name} does not exist: PUT /v1/recordings/{name} begins one."
+            detail = f"Recording {name} does not exist: PUT /v1/recordings/{name} starts one."
             raise Problem(ProblemKind.NO_SUCH_RECORDING, f"No recording of {name}", detail)
         return placed
 

@@ -106,7 +106,9 @@ def format_pytest(recorded: RecordingFile, me: str | None) -> str:
     Raises BadRecording if the recording has nothing to play, and InvalidChange if `me` is unknown.
     """
     if recorded.header["start"] != "empty":
-        raise BadRecording("such a test begins with a new group, and this recording with one that was there")
+        raise BadRecording(
+            "a test needs a recording that begins with a new group; this one begins with an existing group"
+        )
     story = _TestStory(recorded)
     real = story.choose_real_client(me)
     shape = [_build_shape(entry, story) for entry in story.ledger.list_entries() if entry.result in _ENDED]
@@ -157,7 +159,9 @@ class _TestStory:
             self.ledger.on_step(played)
             self._record_actions(played, sender)
         if not self.joins:
-            raise BadRecording("no member of the classic protocol joins in it: there is nothing to play")
+            raise BadRecording(
+                "the recording has no JoinGroup of a classic member, so there is nothing to play"
+            )
 
     def _name_sender(self, line: RecordingLine) -> str | None:
         """Who sent it."""
@@ -171,7 +175,7 @@ class _TestStory:
             topics = tuple(find_subscribed_topics(request.protocols[0].metadata)) if request.protocols else ()
         except (AttributeError, TypeError):
             # Its fields are not what a request of that name has.
-            raise BadRecording(f"input {line.number} is not a request of a client") from None
+            raise BadRecording(f"input {line.number} is not a client request") from None
         except Malformed:
             return name
         self.joins.setdefault(

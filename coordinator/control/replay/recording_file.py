@@ -55,7 +55,7 @@ class RecordingLine:
 
     @property
     def outcome(self) -> dict[str, Json]:
-        """What came of it."""
+        """The recorded outcome of the input."""
         return {name: self.fields[name] for name in _OUTCOMES if name in self.fields}
 
     @property
@@ -76,7 +76,7 @@ class RecordingLine:
         """Who sent it. Raises BadRecording."""
         context = self.decode_field("context") if "context" in self.fields else None
         if not isinstance(context, Context):
-            raise BadRecording(f"input {self.number} does not say who sent it")
+            raise BadRecording(f"input {self.number} has no sender")
         return context
 
 
@@ -96,22 +96,24 @@ class RecordingFile:
 
     @property
     def inputs(self) -> int:
-        """How many there are."""
+        """The number of inputs."""
         return sum(line.count for line in self.lines)
 
 
 def read_recording(texts: Iterable[bytes], *, any_version: bool = False) -> RecordingFile:
-    """A recording. In: its lines; whether one of another groupd will do. Raises BadRecording."""
+    """Parse the lines of a recording. `any_version` accepts one of another version of groupd. Raises
+    BadRecording.
+    """
     decoded = _decode_lines(texts)
     header = next(decoded, None)
     if header is None:
-        raise BadRecording("it is empty")
+        raise BadRecording("the file is empty")
     _check_header(header, any_version=any_version)
     lines: list[RecordingLine] = []
     due, end = 1, None
     for place, one in enumerate(decoded, 2):
         if end is not None:
-            raise BadRecording(f"line {place} comes behind the end")
+            raise BadRecording(f"line {place} follows the end line")
         if "end" in one:
             end = one
             continue
@@ -119,7 +121,7 @@ def read_recording(texts: Iterable[bytes], *, any_version: bool = False) -> Reco
         due += line.count
         lines.append(line)
     if end is None:
-        raise BadRecording(f"it is cut short after input {due - 1}: no line says why it ends there")
+        raise BadRecording(f"it is truncated after input {due - 1}: the end line is missing")
     if end.get("inputs") != due - 1 or type(end["end"]) is not str:
         raise BadRecording(f"lines are missing: it has {due - 1} inputs and says it has {end.get('inputs')}")
     return RecordingFile(header, lines, end["end"])
@@ -132,7 +134,7 @@ def _decode_lines(texts: Iterable[bytes]) -> Iterator[dict[str, Json]]:
             fields = json.decode(text)
         except (DecodeError, RecursionError) as error:
             if not text.endswith(b"\n") and place > 1:
-                raise BadRecording(f"it is cut short in line {place}") from error
+                raise BadRecording(f"it is truncated in line {place}") from error
             raise BadRecording(
                 "not a recording of groupd" if place == 1 else f"line {place} is not JSON: {error}"
             ) from error
@@ -150,13 +152,13 @@ def _check_header(header: dict[str, Json], *, any_version: bool) -> None:
     version = header.get("groupd")
     if version != __version__ and not any_version:
         raise BadRecording(
-            f"groupd {printable(str(version), _MAX_SHOWN)} wrote it and this is {__version__}: play it with that "
-            "one, or say --any-version to see whether this one does the same"
+            f"groupd {printable(str(version), _MAX_SHOWN)} wrote it and this is {__version__}: replay it with "
+            "that version, or compare this version with --any-version"
         )
     if not all(_is_time(header.get(name)) for name in ("mono_ms", "wall_ms")):
-        raise BadRecording("its first line does not say when it begins")
+        raise BadRecording("its first line has no start time")
     if type(header.get("config")) is not dict or "start" not in header or "topics" not in header:
-        raise BadRecording("its first line does not say how the group begins")
+        raise BadRecording("its first line has no initial state of the group")
 
 
 def _parse_line(fields: dict[str, Json], place: int, due: int) -> RecordingLine:
@@ -164,7 +166,7 @@ def _parse_line(fields: dict[str, Json], place: int, due: int) -> RecordingLine:
     number = fields.get("n")
     context = fields.get("context", {})
     if type(context) is not dict or type(context.get("client_id", "")) is not str:
-        raise BadRecording(f"line {place} does not say who sent it")
+        raise BadRecording(f"line {place} has no sender")
     if kind is None:
         raise BadRecording(f"line {place} is not an input")
     if number != due:
@@ -173,17 +175,17 @@ def _parse_line(fields: dict[str, Json], place: int, due: int) -> RecordingLine:
     if kind == "beat":
         at = fields.get("at")
         if type(at) is not list or not at or not all(map(_is_time, at)):
-            raise BadRecording(f"line {place} does not say when its heartbeats came")
+            raise BadRecording(f"line {place} has no times of its heartbeats")
         count = len(at)
     elif kind != "unload" and not all(_is_time(fields.get(name)) for name in ("mono_ms", "wall_ms")):
-        raise BadRecording(f"line {place} does not say when it came")
+        raise BadRecording(f"line {place} has no time")
     if not any(name in fields for name in _OUTCOMES):
         raise BadRecording(f"line {place} has no outcome")
     out = fields.get("out", {})
     if type(out) is not dict or type(out.get("timers", [])) is not list:
-        raise BadRecording(f"line {place} says what cannot come of anything")
+        raise BadRecording(f"line {place} has an impossible outcome")
     if not all(type(fields.get(name)) is str for name in _REQUIRED_FIELDS[kind]):
-        raise BadRecording(f"line {place} does not say which {kind} it is")
+        raise BadRecording(f"line {place} does not name its {kind}")
     return RecordingLine(due, count, kind, fields)
 
 
@@ -203,7 +205,7 @@ _NOT_OURS: Final = b"\xff\xff"
 
 
 def scrub_recording(texts: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a recording, scrubbed. In: its lines, of which it is known that they are a recording."""
+    """Yield the scrubbed lines of a valid recording."""
     scrub = _Scrubber()
     lines = [json.decode(text) for text in texts]
     for line in lines:

@@ -57,7 +57,9 @@ class RecordingPlayer:
         new_shard: NewShard = GroupShard,
         changes: Mapping[str, Any] | None = None,
     ) -> None:
-        """In: properties that are to be other than they were, by name. Raises BadRecording."""
+        """Create a player. `changes` are properties with other values than recorded, by name. Raises
+        BadRecording.
+        """
         self.recorded = recorded
         self.group_id = recorded.group_id
         config = dict(recorded.header["config"]) | dict(changes or {})
@@ -78,11 +80,11 @@ class RecordingPlayer:
         if self.recorded.header["start"] != "empty":
             start = header.decode_field("start")
             if not isinstance(start, ExportedGroup):
-                raise BadRecording("its first line does not say how the group begins")
+                raise BadRecording("its first line has no initial state of the group")
             try:
                 import_group(shard, self.group_id, start)
             except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
-                raise BadRecording("the group that it begins with cannot be") from error
+                raise BadRecording("the initial state of the group is impossible") from error
             self._works = {(0, place): work for place, work in enumerate(list_work(start.soft))}
             self._initial_digests = {
                 place: compute_work_digest(work) for (_, place), work in self._works.items()
@@ -177,7 +179,7 @@ class RecordingPlayer:
         self._works.clear()
         durable, overrides = line.decode_field("load"), line.decode_field("overrides")
         if not isinstance(durable, DurableGroupState):
-            raise BadRecording(f"input {line.number}: it does not say what the log said")
+            raise BadRecording(f"input {line.number}: it has no result of the log")
         self.shard = self._create_shard(line)
         import_durable(self.shard, self.group_id, durable)
         import_overrides(self.shard, self.group_id, overrides)
@@ -213,7 +215,7 @@ def parse_timer_key(line: RecordingLine, group_id: str) -> GroupTimerKey:
     try:
         return _build_timer_key(line.fields["fire"], line.fields["member_id"], group_id)
     except (KeyError, AttributeError) as error:
-        raise BadRecording(f"input {line.number}: this groupd knows no such timer") from error
+        raise BadRecording(f"input {line.number}: the timer is unknown to this groupd") from error
 
 
 def parse_armed_timer(encoded: Json, group_id: str) -> tuple[GroupTimerKey, int | None]:
@@ -222,7 +224,7 @@ def parse_armed_timer(encoded: Json, group_id: str) -> tuple[GroupTimerKey, int 
         kind, member_id, deadline_ms = encoded
         return _build_timer_key(kind, member_id, group_id), None if deadline_ms is None else int(deadline_ms)
     except (KeyError, AttributeError, TypeError, ValueError) as error:
-        raise BadRecording("this groupd knows no such timer as it has") from error
+        raise BadRecording("the group has a timer that is unknown to this groupd") from error
 
 
 def _build_timer_key(kind: str, member_id: str, group_id: str) -> GroupTimerKey:

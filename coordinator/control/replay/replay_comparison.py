@@ -38,8 +38,9 @@ def compare_recording(
     until: int | None = None,
     on_played: Callable[[RecordingPlayer, PlayedInput], None] = lambda *_: None,
 ) -> Comparison:
-    """Plays a recording, up to the first difference, or up to an input. In: who hears of each line that was played.
-    Raises BadRecording."""
+    """Play a recording up to the first difference, or up to input `until`. `on_played` is called after each line.
+    Raises BadRecording.
+    """
     player, inputs, generations = RecordingPlayer(recorded, new_shard), 0, 0
     for line in recorded.lines:
         if until is not None and line.number > until:
@@ -67,13 +68,13 @@ def format_comparison(comparison: Comparison) -> str:
 
 
 def format_counts(inputs: int, generations: int) -> str:
-    """So many of each."""
+    """Format the numbers of inputs and generations."""
     return f"{_format_count(inputs, 'input')}, {_format_count(generations, 'generation')}"
 
 
 def format_difference(played: PlayedInput) -> str:
     """An input of which something else came, and what."""
-    head = f"input {played.line.number} ({format_input(played)}) comes out otherwise:"
+    head = f"input {played.line.number} ({format_input(played)}) has another outcome:"
     return "\n".join(
         [head, *(f"  {line}" for line in list_differences(played.line.outcome, played.outcome_fields))]
     )

@@ -40,7 +40,9 @@ _ADMIN: Final = "admin"
 def format_scenario(recorded: RecordingFile) -> str:
     """Return the scenario. Raises BadRecording if it cannot be expressed."""
     if recorded.header["start"] != "empty":
-        raise BadRecording("a scenario begins with a new group, and this recording with one that was there")
+        raise BadRecording(
+            "a scenario needs a recording that begins with a new group; this one begins with an existing group"
+        )
     teller = _ScenarioWriter(RecordingPlayer(recorded))
     config = recorded.header["config"]
     settings = (f"{word}={config[name]}{unit}" for word, (name, unit) in _CONFIG.items())
@@ -85,7 +87,7 @@ class _ScenarioWriter:
         request = line.decode_field("body") if "body" in line.fields else None
         context = line.context if "context" in line.fields else None
         if isinstance(request, ConsumerGroupHeartbeatRequest):
-            raise BadRecording("a scenario has groups of the classic protocol, and this is a consumer group")
+            raise BadRecording("a scenario supports only classic groups; this is a consumer group")
         write = _REQUEST_WRITERS.get(type(request))
         if write is None or context is None:
             yield f"# input {line.number}, {line.fields.get(line.kind)}, cannot be expressed in a scenario"
@@ -95,9 +97,9 @@ class _ScenarioWriter:
             written = [*write(self, name, request, context)]
         except (AttributeError, TypeError):
             # Its fields are not what a request of that name has.
-            raise BadRecording(f"input {line.number} is not a request of a client") from None
+            raise BadRecording(f"input {line.number} is not a client request") from None
         except Malformed:
-            yield f"# input {line.number}: what {name} sent is not the consumer protocol's"
+            yield f"# input {line.number}: the data of {name} is not in the consumer protocol"
             return
         if (
             isinstance(request, JoinGroupRequest)

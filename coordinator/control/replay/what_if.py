@@ -43,12 +43,12 @@ class InvalidChange(Exception):
 
 
 def parse_changed_properties(recorded: RecordingFile, options: Iterable[str]) -> Mapping[str, Any]:
-    """The properties that are to be other ones. In: texts such as "group.max.size=2". Raises InvalidChange."""
+    """Parse changed properties from options such as "group.max.size=2". Raises InvalidChange."""
     changed: dict[str, str] = {}
     for option in options:
         name, equals, text = option.partition("=")
         if not equals:
-            raise InvalidChange(f"{printable(option)}: it should be NAME=VALUE, such as group.max.size=2")
+            raise InvalidChange(f"{printable(option)}: write it as NAME=VALUE, such as group.max.size=2")
         if name not in _NAMES:
             hint = suggest(name, sorted(_NAMES))
             raise InvalidChange(f"{printable(name)} is not a property of groups {hint}")
@@ -98,7 +98,7 @@ class InputFilter:
     def check_all_used(self) -> None:
         """Raises InvalidChange where a text says something of no input."""
         for text in self._wanted.keys() - self.used_texts:
-            raise InvalidChange(f"no input is {printable(text)!r}: nothing was left out")
+            raise InvalidChange(f"no input matches {printable(text)!r}: nothing was omitted")
 
     def _list_words(self, line: RecordingLine) -> set[str]:
         fields = line.fields
@@ -209,7 +209,7 @@ class WhatIf:
             try:
                 came = self.player.shard.handle(_run_work(work), Context(0, 0, "", ""), now)
             except Exception as problem:
-                raise BadRecording(f"{work.name} cannot be done: {error_text(problem)}") from problem
+                raise BadRecording(f"{work.name} failed: {error_text(problem)}") from problem
             yield AddedInput(work.name, now, came)
             yield from self._follow(came, now, None)
 

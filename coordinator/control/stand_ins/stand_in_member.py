@@ -153,10 +153,10 @@ class StandInMember:
     def _mark_failed(self, error: ErrorCode) -> None:
         self._state, self._error, self._task = "failed", error, None
         group, client = printable(self.settings.group_id), printable(self.settings.client_id)
-        _LOG.warning("Stand-in %s of group %s is not wanted: %s", client, group, error.name)
+        _LOG.warning("groupd refused stand-in %s of group %s: %s", client, group, error.name)
 
     def describe(self) -> StandInDescription:
-        """As it is now."""
+        """Return the current state of the stand-in."""
         state: StandInState = self._state
         if state == "joining" and self._client.is_member:
             state = "member"

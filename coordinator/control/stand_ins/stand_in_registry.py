@@ -74,11 +74,11 @@ class StandInRegistry:
         """
         stand_ins = self._by_group.get(group_id, {})
         if client_id in stand_ins:
-            what = f"Group {printable(group_id)} has a stand-in {printable(client_id)}"
+            what = f"Group {printable(group_id)} already has a stand-in {printable(client_id)}"
             raise Problem(ProblemKind.NAME_TAKEN, what, f"{what} already.")
         if sum(map(len, self._by_group.values())) >= MAX_STAND_INS:
             what = f"There are {MAX_STAND_INS} stand-ins"
-            raise Problem(ProblemKind.TOO_MANY, what, f"{what}, and no more are made.")
+            raise Problem(ProblemKind.TOO_MANY, what, f"{what}, which is the limit.")
         view = self._groups.find_group(group_id)
         if is_classic is None:
             is_classic = view is None or view.type is GroupType.CLASSIC

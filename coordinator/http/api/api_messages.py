@@ -60,12 +60,14 @@ def decode_query(wanted: type[msgspec.Struct] | None, pairs: Iterable[tuple[str,
         if not values:
             return None
         name = printable(next(iter(values)))
-        raise bad_request(f"/{name}", f"{name} is unknown", f"This takes no query, and {name} is one.")
+        raise bad_request(
+            f"/{name}", f"{name} is unknown", f"This operation takes no query parameters, but got {name}."
+        )
     lists = {name for name, hint in get_type_hints(wanted).items() if "list" in str(hint)}
     for name, texts in values.items():
         if len(texts) > 1 and name not in lists:
             name = printable(name)
-            raise bad_request(f"/{name}", f"{name} is there twice", f"The query names {name} more than once.")
+            raise bad_request(f"/{name}", f"{name} is given twice", f"The query names {name} more than once.")
     given = {name: texts if name in lists else texts[0] for name, texts in values.items()}
     try:
         return msgspec.convert(given, wanted, strict=False)
@@ -97,7 +99,9 @@ def _convert_error(where: str, wanted: Any, error: str) -> Problem:
     pointer = _shorten("".join(f"/{step}" for step in [*steps, *([field[2]] if field else [])]))
     place = f" at {pointer}" if pointer else ""
     return bad_request(
-        pointer, f"The {where} is wrong{place}", f"The {where} is wrong{place}: {_shorten(message)}{hint}."
+        pointer,
+        f"The {where} is invalid{place}",
+        f"The {where} is invalid{place}: {_shorten(message)}{hint}.",
     )
 
 
@@ -205,10 +209,12 @@ class BodyReader:
                         self._received_bytes += len(piece)
                         self._check_size(len(body))
         except TimeoutError as error:
-            detail = f"The body has not come in {self._request_timeout_s:g} s (http.request.timeout.ms)."
+            detail = (
+                f"The body did not arrive within {self._request_timeout_s:g} s (http.request.timeout.ms)."
+            )
             raise bad_request("", "The body is too slow", detail) from error
         except web.RequestPayloadError as error:
-            raise bad_request("", "The body is broken", "The body is not sent as HTTP has it.") from error
+            raise bad_request("", "The body is malformed", "The body violates HTTP.") from error
         finally:
             self._received_bytes -= len(body)
         return body
@@ -218,7 +224,7 @@ class BodyReader:
         if size > MAX_BODY_BYTES:
             raise _create_too_large()
         if size > SMALL_BODY_BYTES and self._received_bytes > MAX_ALL_BODY_BYTES:
-            detail = f"All bodies together have more than {MAX_ALL_BODY_BYTES} bytes now."
+            detail = f"All pending bodies together exceed {MAX_ALL_BODY_BYTES} bytes."
             raise Problem(ProblemKind.TOO_MANY, "There are too many large bodies", detail)
 
 

@@ -139,7 +139,7 @@ class ApiService:
             raise
         except Exception as error:  # noqa: BLE001 - one call that fails is not the daemon
             _LOG.error("%s %s failed", request.method, printable(request.path), exc_info=error)
-            detail = "Something is wrong with groupd here; its log says what."
+            detail = "groupd had an internal error; its log has the details."
             answer = problem_response(Problem(ProblemKind.INTERNAL, "The call failed", detail))
         if not is_body_read(request):
             answer.force_close()
@@ -169,7 +169,7 @@ class ApiService:
             if route.changes:
                 self._access.check_permission(_read_origin(request))
             if route.needs_enable and not self._control.allows_crash_faults:
-                detail = "This harms the process, so that control.enable has to be true (or open) in so many words."
+                detail = "This harms the process. Set control.enable=true or open to allow it."
                 raise Problem(ProblemKind.CONTROL_OFF, "This harms the process", detail)
             body = await self._body_reader.read_value(route.body, request)
             call = self._create_call(request, route.query, body)
@@ -228,12 +228,12 @@ def _convert_http_error(request: web.Request, error: web.HTTPException) -> Probl
     path = printable(request.path)
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = sorted(error.allowed_methods)
-        detail = f"{path} is not there for {printable(request.method)}, but for {', '.join(allowed)}."
+        detail = f"{path} does not support {printable(request.method)}. Use {', '.join(allowed)}."
         return Problem(ProblemKind.NO_SUCH_METHOD, "The method is not allowed", detail, {"allowed": allowed})
     if isinstance(error, web.HTTPNotFound):
         detail = f"{path} does not exist. {BASE_PATH} lists the operations, {OPENAPI_PATH} describes them."
-        return Problem(ProblemKind.NO_SUCH_PATH, "There is no such path", detail)
-    return bad_request("", "The request is wrong", f"{printable(error.reason)}.")
+        return Problem(ProblemKind.NO_SUCH_PATH, "The path does not exist", detail)
+    return bad_request("", "The request is invalid", f"{printable(error.reason)}.")
 
 
 MAX_ENDLESS_STREAMS: Final = 32
@@ -262,7 +262,7 @@ class StreamSender:
             await answer.prepare(request)
             return answer
         if route.is_endless and self._endless_streams >= MAX_ENDLESS_STREAMS:
-            detail = f"{MAX_ENDLESS_STREAMS} read already, and no more may."
+            detail = f"{MAX_ENDLESS_STREAMS} clients already read streams, which is the limit."
             raise Problem(ProblemKind.TOO_MANY, "There are too many readers", detail)
         self._endless_streams += route.is_endless
         closing = asyncio.ensure_future(self._closing.wait())

@@ -93,7 +93,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/board",
-        summary="Everything that a page shows of all groups, and whether it may change anything",
+        summary="The state of all groups for the page, and whether changes are allowed",
         handle=show_board,
         answer=Board,
     ),

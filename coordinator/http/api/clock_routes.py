@@ -79,8 +79,8 @@ async def _show_clock(control: ControlPlane, call: ApiCall) -> ClockState:
 async def _change_clock(control: ControlPlane, call: ApiCall) -> ClockState:
     body: ClockChange = call.body
     if body.except_ is not None and not body.frozen:
-        detail = "except: a clock that runs makes no exception: leave it out, or freeze the clock."
-        raise Problem(ProblemKind.BAD_REQUEST, "except is wrong", detail, {"pointer": "/except"})
+        detail = "except has no effect on a running clock: omit it, or freeze the clock."
+        raise Problem(ProblemKind.BAD_REQUEST, "except is invalid", detail, {"pointer": "/except"})
     what = (
         "run"
         if not body.frozen
@@ -128,7 +128,7 @@ def _parse_settle(body: StepRequest) -> int:
     settle_ms = parse_duration_ms(body.settle, "settle")
     if settle_ms > MAX_SETTLE_MS:
         detail = "settle must not exceed 10 minutes."
-        raise Problem(ProblemKind.BAD_REQUEST, "settle is wrong", detail, {"pointer": "/settle"})
+        raise Problem(ProblemKind.BAD_REQUEST, "settle is invalid", detail, {"pointer": "/settle"})
     return settle_ms
 
 
@@ -177,11 +177,11 @@ def _create_clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
     }
     moved |= {"changes": True, "lasts": True}
     return (
-        ApiRoute(method="GET", path=path, summary=f"How {whose} stands", handle=_show_clock, **shown),
+        ApiRoute(method="GET", path=path, summary=f"Show {whose}", handle=_show_clock, **shown),
         ApiRoute(
             method="PUT",
             path=path,
-            summary=f"Freeze {whose}, or let it run",
+            summary=f"Freeze or start {whose}",
             handle=_change_clock,
             body=ClockChange,
             changes=True,
@@ -191,7 +191,7 @@ def _create_clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
         ApiRoute(
             method="DELETE",
             path=path,
-            summary=f"Remove {whose}: deadlines keep the time they have left",
+            summary=f"Remove {whose}: deadlines keep their remaining time",
             handle=_remove_clock,
             changes=True,
         ),
@@ -230,7 +230,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/groups/{group}/members/{member}/remove",
-        summary="Send a member away, as Kafka's Admin does",
+        summary="Remove a member, as Kafka's Admin client does",
         handle=_remove_member,
         body=RemoveRequest,
         answer=MemberRemovalResult,
@@ -251,7 +251,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/groups/{group}/offsets/expire",
-        summary="Have retention look at one group as if it were later",
+        summary="Expire the offsets of one group as of a later time",
         handle=_expire_offsets,
         body=OffsetsExpireRequest,
         answer=OffsetExpiryResult,

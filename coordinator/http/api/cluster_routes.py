@@ -69,7 +69,7 @@ async def start_broker(control: ControlPlane, call: ApiCall) -> BrokerStatus:
 def _parse_node_id(call: ApiCall) -> int:
     text = call.path["node_id"]
     if not (text.isascii() and text.isdigit() and len(text) < 11):
-        raise bad_request("", "invalid node id", f"{printable(text)!r} is not the id of a broker.")
+        raise bad_request("", "invalid node id", f"{printable(text)!r} is not a broker id: use a number.")
     return int(text)
 
 
@@ -118,7 +118,7 @@ def _format_etcd(etcd: EtcdStatus) -> list[str]:
         size = f"{node.db_bytes:,} bytes, {100 * node.db_bytes // etcd.quota_bytes} % of its quota"
         lines.append(f"etcd {node.endpoint}  {printable(node.version)}  {part}  {size}")
     if etcd.single:
-        lines.append("etcd has one node: while that is gone nothing is served. That is fine for tests.")
+        lines.append("etcd has one node. Without it the cluster stops; that is acceptable for tests.")
     if etcd.full:
         lines.append(
             "etcd is full (NOSPACE): it needs compaction, defragmentation and `etcdctl alarm disarm`."
@@ -131,9 +131,9 @@ def _format_etcd(etcd: EtcdStatus) -> list[str]:
 def _format_moved(moved: PartitionMove) -> str:
     name = f"{printable(moved.topic)}-{moved.partition}"
     if moved.before == moved.owner:
-        return f"{name} is broker {moved.owner}'s already."
+        return f"Broker {moved.owner} already owns {name}."
     whence = "nobody" if moved.before is None else f"broker {moved.before}"
-    return f"{name} has come from {whence} to broker {moved.owner}."
+    return f"{name} moved from {whence} to broker {moved.owner}."
 
 
 _NOT_POSSIBLE: Final = (ProblemKind.NOT_POSSIBLE,)
@@ -141,7 +141,7 @@ CLUSTER_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/cluster",
-        summary="The brokers of this process or cluster, and which of them owns which partition",
+        summary="The brokers of this process or cluster, and the owner of each partition",
         handle=show_cluster,
         answer=ClusterStatus,
         text=_format_status,
@@ -150,7 +150,7 @@ CLUSTER_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/cluster/move",
-        summary="Have another broker own a partition",
+        summary="Move a partition to another broker",
         handle=move_partition,
         body=MoveBody,
         answer=PartitionMove,
@@ -173,7 +173,7 @@ CLUSTER_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/cluster/brokers/{node_id}/start",
-        summary="Start a broker again that was stopped",
+        summary="Start a stopped broker",
         handle=start_broker,
         answer=BrokerStatus,
         text=_format_broker,
@@ -224,7 +224,7 @@ async def fail_over_partition(control: ControlPlane, call: ApiCall) -> FailoverR
     """Moves an offsets partition."""
     text = call.path["number"]
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        detail = f"{printable(text)!r} is not the number of an offsets partition."
+        detail = f"{printable(text)!r} is not an offsets partition: use its number."
         raise Problem(ProblemKind.BAD_REQUEST, "no number", detail)
     body = call.body
     return await control.failover.failover_partition(

@@ -65,7 +65,7 @@ WAIT_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/groups/{group}/wait",
-        summary="Wait until a group is as it should be, or say why it is not.",
+        summary="Wait until a group meets conditions; on timeout explain why it does not.",
         handle=_wait_for_group,
         body=WaitConditions,
         answer=WaitResult,
@@ -76,7 +76,7 @@ WAIT_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/groups/{group}/check",
-        summary="Say whether a group is as it should be now, and why it is not.",
+        summary="Test whether a group meets conditions now, and explain why not.",
         handle=_check_group,
         body=GroupConditions,
         answer=WaitResult,
@@ -143,7 +143,7 @@ async def clear_violations(control: ControlPlane, call: ApiCall) -> Cleared:
 def format_violations(listed: ViolationList) -> str:
     """A line or two for each."""
     if not listed.violations:
-        return "No violation was found.\n"
+        return "No violations.\n"
     return "".join(map(_format_violation, listed.violations))
 
 
@@ -157,14 +157,14 @@ def _format_violation(violation: Violation) -> str:
 
 
 def _format_cleared(cleared: Cleared) -> str:
-    return f"{cleared.cleared} forgotten.\n"
+    return f"{cleared.cleared} cleared.\n"
 
 
 VIOLATION_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/violations",
-        summary="What the oracles found",
+        summary="Violations and notices of the oracles",
         handle=list_violations,
         query=ViolationsQuery,
         answer=ViolationList,
@@ -174,7 +174,7 @@ VIOLATION_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="DELETE",
         path="/violations",
-        summary="Forget what the oracles found",
+        summary="Clear the violations and notices",
         handle=clear_violations,
         answer=Cleared,
         text=_format_cleared,

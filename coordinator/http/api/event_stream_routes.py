@@ -65,15 +65,15 @@ def _parse_query(query: StreamQuery, last_event_id: str | None) -> _FollowArgume
     kinds = frozenset(word.strip() for words in query.kind for word in words.split(",")) - {""}
     unknown = sorted(kinds - EVENT_KINDS)
     if unknown:
-        what = f"{printable(unknown[0])!r} is not a kind of event {suggest(unknown[0], sorted(EVENT_KINDS))}."
-        raise bad_request("/kind", "kind is wrong", what)
+        what = f"{printable(unknown[0])!r} is not an event kind {suggest(unknown[0], sorted(EVENT_KINDS))}."
+        raise bad_request("/kind", "kind is invalid", what)
     pointer, text = ("", last_event_id) if last_event_id else ("/after", query.after)
     if text is None:
         return query.group, kinds, None, None
     after = parse_event_number(text)
     if after is None:
         name = pointer.removeprefix("/") or "Last-Event-ID"
-        raise bad_request(pointer, f"{name} is wrong", f"{name} is the id of an event, or its number.")
+        raise bad_request(pointer, f"{name} is invalid", f"{name} must be the id or number of an event.")
     return query.group, kinds, after.number, after.mark
 
 
@@ -105,7 +105,7 @@ async def _iterate_events(control: ControlPlane, where: _FollowArguments) -> Chu
 
 
 def format_event(event: StreamEvent, instance: str) -> bytes:
-    """An event as it is sent; its JSON has no end of line. In: the mark of the process."""
+    """Return an event in the format of server-sent events. `instance` is the mark of the process."""
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (
         _format_id(instance, event.seq),
         event.kind.encode(),
@@ -120,7 +120,7 @@ def _format_id(instance: str, seq: int) -> bytes:
 STREAMS: Final[tuple[StreamRoute, ...]] = (
     StreamRoute(
         path="/stream",
-        summary="What happens in groups, as it happens",
+        summary="The events of groups as they happen",
         open_stream=follow_events,
         content_type="text/event-stream",
         is_endless=True,

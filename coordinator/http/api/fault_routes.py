@@ -53,7 +53,7 @@ async def replace_fault(control: ControlPlane, call: ApiCall) -> FaultStatus:
     """Makes a fault in place of one of that name."""
     name, rule = call.path["name"], call.body
     if rule.name not in (None, name):
-        detail = f"name: the path says {printable(name)}, the body {printable(rule.name)}."
+        detail = f"name: the path has {printable(name)}, but the body has {printable(rule.name)}."
         raise Problem(ProblemKind.BAD_REQUEST, "two names", detail, {"pointer": "/name"})
     return control.faults.install_fault(structs.replace(rule, name=name), call.actor, replaces=True)
 
@@ -97,7 +97,7 @@ def format_fault(fault: FaultStatus) -> str:
 
 def format_faults(answer: FaultList) -> str:
     """The faults as text."""
-    return "\n".join(map(format_fault, answer.faults)) or "There are no faults."
+    return "\n".join(map(format_fault, answer.faults)) or "No faults."
 
 
 def format_removed(answer: RemovedFaults) -> str:
@@ -115,7 +115,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/faults",
-        summary="Make a fault: a rule on requests, answers, the disk or an event",
+        summary="Create a fault: a rule on requests, responses, the disk or an event",
         handle=create_fault,
         body=FaultRule,
         answer=FaultStatus,
@@ -126,7 +126,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/faults",
-        summary="Every fault, with how often it matched and hit",
+        summary="All faults with their numbers of matches and hits",
         handle=list_faults,
         answer=FaultList,
         text=format_faults,
@@ -173,7 +173,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/faults/{name}/release",
-        summary="Let go of what a fault holds: all of it, or the oldest",
+        summary="Release held requests of a fault: all of them, or the oldest",
         handle=release_fault,
         body=ReleaseBody,
         answer=ReleasedRequests,
@@ -184,7 +184,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/faults/{name}/wait",
-        summary="Wait until a fault has hit so often",
+        summary="Wait until a fault has a number of hits",
         handle=wait_for_hits,
         body=HitBody,
         answer=FaultStatus,

@@ -44,8 +44,8 @@ async def list_groups(control: ControlPlane, call: ApiCall) -> GroupList:
     """All groups, or some."""
     query: GroupsQuery = call.query
     if query.state is not None and query.state.lower() not in map(str.lower, STATE_NAMES):
-        detail = f"{printable(query.state)} is not a state of a group {suggest(query.state, STATE_NAMES)}."
-        raise bad_request("/state", "There is no such state", detail)
+        detail = f"{printable(query.state)} is not a group state {suggest(query.state, STATE_NAMES)}."
+        raise bad_request("/state", "The state does not exist", detail)
     groups = await control.groups.list_groups(query.state, query.prefix)
     if query.state is not None:
         return GroupList(groups=groups)
@@ -99,7 +99,7 @@ GROUP_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/groups/{group}/members/{member}",
-        summary="A member, by member id, or by the instance id or client id that it alone has",
+        summary="A member, by member id, or by a unique instance id or client id",
         handle=describe_member,
         answer=MemberDescription,
         problems=(
@@ -126,7 +126,7 @@ OFFSET_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/groups/{group}/offsets",
-        summary="The offsets that a group committed, where the partitions end, and its lag",
+        summary="The committed offsets of a group, the end offsets and the lag",
         handle=describe_offsets,
         answer=GroupOffsets,
         problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING),

@@ -87,7 +87,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/groups/{group}/ledger",
-        summary="Why a group rebalanced: an entry for each time.",
+        summary="The rebalances of a group and their causes.",
         handle=show_group_ledger,
         query=LedgerQuery,
         answer=LedgerAnswer,
@@ -133,7 +133,7 @@ async def _iterate_lines(lines: Iterable[bytes]) -> Chunks:
 STREAMS: Final[tuple[StreamRoute, ...]] = (
     StreamRoute(
         path="/ledger.jsonl",
-        summary="Why groups rebalanced, one entry a line",
+        summary="Rebalances of all groups and their causes, one entry per line",
         open_stream=stream_ledger,
         content_type=_JSON_LINES,
         is_endless=False,
@@ -142,7 +142,7 @@ STREAMS: Final[tuple[StreamRoute, ...]] = (
     ),
     StreamRoute(
         path="/groups/{group}/ledger.jsonl",
-        summary="Why a group rebalanced, one entry a line",
+        summary="Rebalances of a group and their causes, one entry per line",
         open_stream=stream_ledger,
         content_type=_JSON_LINES,
         is_endless=False,

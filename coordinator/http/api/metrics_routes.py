@@ -39,14 +39,14 @@ async def _single_chunk(text: bytes) -> Chunks:
 STREAMS: Final[tuple[StreamRoute, ...]] = (
     StreamRoute(
         path="/metrics",
-        summary="Counts and times of a broker, for Prometheus",
+        summary="Metrics of a broker, for Prometheus",
         open_stream=show_metrics,
         content_type=_PLAIN_TEXT,
         is_endless=False,
     ),
     StreamRoute(
         path="/metrics/groups",
-        summary="Counts, times and lag of each group, for Prometheus",
+        summary="Metrics of each group with its lag, for Prometheus",
         open_stream=show_group_metrics,
         content_type=_PLAIN_TEXT,
         is_endless=False,

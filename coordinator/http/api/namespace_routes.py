@@ -87,10 +87,10 @@ def _parse_address(listener: str, text: str) -> Address:
     try:
         address = parse_address(text, printable(listener))
     except ConfigError as error:
-        raise bad_request(pointer, "The address is wrong", f"{error}.") from error
+        raise bad_request(pointer, "The address is invalid", f"{error}.") from error
     if not address.port or address.is_wildcard:
         detail = f"{printable(text)} is not an address that clients can connect to: use HOST:PORT."
-        raise bad_request(pointer, "The address is wrong", detail)
+        raise bad_request(pointer, "The address is invalid", detail)
     return address
 
 
@@ -108,7 +108,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/namespaces",
-        summary="Brokers of this process",
+        summary="The namespaces of this process",
         handle=list_namespaces,
         answer=NamespaceList,
         text=lambda found: format_namespaces(found.namespaces),
@@ -117,7 +117,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/namespaces",
-        summary="Make a broker, on a port of its own, with files in memory",
+        summary="Create a namespace: a broker with its own port and files in memory",
         handle=create_namespace,
         body=NewNamespace,
         answer=NamespaceDescription,
@@ -129,7 +129,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/namespaces/{namespace}",
-        summary="A broker: its addresses and its contents",
+        summary="The addresses and contents of a namespace",
         handle=show_namespace,
         answer=NamespaceDescription,
         text=format_namespace,
@@ -139,7 +139,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="DELETE",
         path="/namespaces/{namespace}",
-        summary="Remove a broker with all that it has",
+        summary="Remove a namespace and its data",
         handle=remove_namespace,
         changes=True,
         problems=(*_NAMED_PROBLEMS, ProblemKind.NOT_POSSIBLE),
@@ -148,7 +148,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/namespaces/{namespace}/reset",
-        summary="Have a broker be as it was when it was made, on the same port",
+        summary="Reset a namespace to its initial state, on the same port",
         handle=reset_namespace,
         answer=NamespaceDescription,
         text=format_namespace,
@@ -159,7 +159,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="PUT",
         path="/namespaces/{namespace}/advertised",
-        summary="The advertised addresses: HOST:PORT by the name of the listener",
+        summary="Set the advertised addresses: HOST:PORT by listener name",
         handle=advertise_addresses,
         body=dict[str, str],
         answer=NamespaceDescription,

@@ -65,8 +65,9 @@ def create_openapi(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute]) -
         "info": {
             "title": "groupd",
             "version": __version__,
-            "description": "Ask a Kafka group coordinator why, when, and what if. What is not about namespaces is "
-            f"also there for each of them, below {BASE_PATH}/namespaces/{{namespace}} instead of {BASE_PATH}.",
+            "description": "Inspect and change the groups of a Kafka group coordinator. Operations without a "
+            f"namespace also exist for each namespace, below {BASE_PATH}/namespaces/{{namespace}} "
+            f"instead of {BASE_PATH}.",
         },
         "paths": paths,
         "components": {

@@ -85,7 +85,7 @@ async def _iterate_chunks(pieces: Iterator[bytes]) -> Chunks:
 def format_recording(state: RecordingState) -> str:
     """Return the line of a recording."""
     how = "goes on" if state.ended is None else f"has ended: {state.ended}"
-    from_what = "a new group" if state.starts == "empty" else "the group as it was"
+    from_what = "a new group" if state.starts == "empty" else "the existing group"
     size = f"{state.bytes} of {state.most_bytes} bytes"
     return f"{printable(state.group_id)}: {state.inputs} inputs, {size}, from {from_what}; it {how}."
 
@@ -94,17 +94,19 @@ def _format_list(answer: RecordingList) -> str:
     lines = [format_recording(state) for state in answer.recordings]
     if answer.new_groups:
         beside = (
-            f"; {answer.unrecorded} were not, since there were {MAX_RECORDINGS}" if answer.unrecorded else ""
+            f"; {answer.unrecorded} were not, because of the limit of {MAX_RECORDINGS}"
+            if answer.unrecorded
+            else ""
         )
         lines.append(f"Every new group is recorded{beside}.")
-    return "\n".join(lines) or "Nothing is recorded."
+    return "\n".join(lines) or "No recordings."
 
 
 ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/recordings",
-        summary="Which groups are recorded",
+        summary="The recorded groups",
         handle=list_recordings,
         answer=RecordingList,
         text=_format_list,
@@ -112,7 +114,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="PUT",
         path="/recordings",
-        summary="Record every group that comes into being from now on",
+        summary="Record every new group",
         handle=record_new_groups,
         body=RecordingBody,
         answer=RecordingList,
@@ -129,7 +131,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="PUT",
         path="/recordings/{group}",
-        summary="Record the input of a group from now on, for groupd replay",
+        summary="Record the input of a group, for groupd replay",
         handle=start_recording,
         body=RecordingBody,
         answer=RecordingState,
@@ -150,7 +152,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
 STREAMS: Final[tuple[StreamRoute, ...]] = (
     StreamRoute(
         path="/recordings/{group}",
-        summary="The recording of a group as it is now, one input a line",
+        summary="The current recording of a group, one input per line",
         open_stream=download_recording,
         content_type="application/x-ndjson",
         is_endless=False,

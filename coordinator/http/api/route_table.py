@@ -67,7 +67,7 @@ def create_index_route(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute
     return ApiRoute(
         method="GET",
         path="",
-        summary="What there is",
+        summary="List the operations",
         handle=index,
         answer=Index,
         text=_format_index,
@@ -81,8 +81,8 @@ def _format_index(index: Index) -> str:
         [
             *lines,
             "",
-            f"What is not about namespaces is also there for each of them: {BASE_PATH}/namespaces/NAME/groups.",
-            f"{index.openapi} has all fields. `Accept: application/json` gives JSON.",
+            f"Operations without namespaces also exist for each namespace: {BASE_PATH}/namespaces/NAME/groups.",
+            f"{index.openapi} describes all fields. Send `Accept: application/json` for JSON.",
         ]
     )
 

@@ -50,7 +50,10 @@ async def create_stand_in(control: ControlPlane, call: ApiCall) -> StandInDescri
     new: NewStandIn = call.body
     if new.group_protocol == "consumer" and (new.protocols or new.assignment is not None):
         field = "protocols" if new.protocols else "assignment"
-        detail = f"{field} is for members of classic groups: in a consumer group the coordinator assigns."
+        detail = (
+            f"{field} is for members of classic groups: in a consumer group the coordinator "
+            "computes the assignment."
+        )
         raise bad_request(f"/{field}", f"{field} is for classic groups", detail)
     return control.stand_ins.create_stand_in(
         call.path["group"],
@@ -95,7 +98,7 @@ def _parse_timeout(value: int | str, field: str) -> int:
     """As requests can carry it. Raises Problem."""
     ms = parse_duration_ms(value, field)
     if not 0 < ms < 1 << 31:
-        raise bad_request(f"/{field}", f"{field} is wrong", f"{field} is not between 1 ms and 24 days.")
+        raise bad_request(f"/{field}", f"{field} is invalid", f"{field} is not between 1 ms and 24 days.")
     return ms
 
 
@@ -106,14 +109,14 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path=_PATH,
-        summary="The members of a group that groupd plays",
+        summary="The stand-ins of a group",
         handle=list_stand_ins,
         answer=StandInList,
     ),
     ApiRoute(
         method="POST",
         path=_PATH,
-        summary="Play a member of a group, which joins from now on",
+        summary="Create a stand-in, which joins the group",
         handle=create_stand_in,
         body=NewStandIn,
         answer=StandInDescription,
@@ -123,7 +126,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="DELETE",
         path=_PATH,
-        summary="Have all stand-ins of a group leave",
+        summary="Remove all stand-ins of a group; they leave",
         handle=remove_stand_ins,
         changes=True,
         problems=(ProblemKind.LOADING,),
@@ -131,7 +134,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="DELETE",
         path=f"{_PATH}/{{client}}",
-        summary="Have a stand-in leave, and forget it",
+        summary="Remove a stand-in; it leaves the group",
         handle=remove_stand_in,
         changes=True,
         problems=_STAND_IN_PROBLEMS,
@@ -147,9 +150,9 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
             problems=_STAND_IN_PROBLEMS,
         )
         for verb, summary, handle in (
-            ("leave", "Have a stand-in leave the group", leave_group),
-            ("stall", "Have a stand-in say nothing any more, as a process that was stopped", stall_member),
-            ("rejoin", "Have a stand-in be a member again", rejoin_group),
+            ("leave", "Let a stand-in leave the group", leave_group),
+            ("stall", "Stop all requests of a stand-in, as if its process were stopped", stall_member),
+            ("rejoin", "Let a stand-in rejoin the group", rejoin_group),
         )
     ),
 )

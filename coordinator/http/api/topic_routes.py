@@ -52,7 +52,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/topics",
-        summary="Make a topic, as CreateTopics does",
+        summary="Create a topic, as CreateTopics does",
         handle=create_topic,
         body=NewTopic,
         answer=TopicDescription,

@@ -77,7 +77,7 @@ function Members({ group, at, where }) {
         <${Act} at=${at} label="Disconnect" where=${`${where}/members${path(member.member_id)}/disconnect`} hint="close its connections" />
       </td></tr>`)}</tbody></table>
     ${group.members.length > shown.length && html`<p class="nothing">${count(group.members.length - shown.length)} members more.</p>`}
-    ${Object.keys(group.unowned).length > 0 && html`<p class="loss-text">nobody has ${Object.entries(group.unowned).map(([topic, numbers]) => `${topic} ${ranges(numbers)}`).join(", ")}</p>`}</div>`;
+    ${Object.keys(group.unowned).length > 0 && html`<p class="loss-text">without an owner: ${Object.entries(group.unowned).map(([topic, numbers]) => `${topic} ${ranges(numbers)}`).join(", ")}</p>`}</div>`;
 }
 
 function Offsets({ offsets }) {
@@ -110,7 +110,7 @@ function Clock({ clock, at, where }) {
     </div>`;
 }
 
-const fired = (moved) => (moved.fired.length ? moved.fired.map((each) => `${each.timer}${each.member ? ` of ${each.member}` : ""}: ${each.events.join(", ") || "nothing came of it"}`).join("; ") : "nothing was due");
+const fired = (moved) => (moved.fired.length ? moved.fired.map((each) => `${each.timer}${each.member ? ` of ${each.member}` : ""}: ${each.events.join(", ") || "no event followed"}`).join("; ") : "nothing was due");
 
 const READY_MADE = { "not-coordinator": "NOT_COORDINATOR once", loading: "loading once", "stale-coordinator": "a stale coordinator", "lost-commit-answer": "a commit’s answer is lost" };
 const HELD = { "hold JoinGroup": "JoinGroup", "hold SyncGroup": "SyncGroup", "hold OffsetCommit": "OffsetCommit", "hold Heartbeat": "Heartbeat" };

@@ -70,7 +70,7 @@ def parse_jaas_property(text: str) -> list[LoginModule]:
     while tokens.next.kind is not _TokenKind.END:
         modules.append(_parse_login_module(tokens))
     if not modules:
-        raise tokens.create_error("there is no login module")
+        raise tokens.create_error("the login module is missing")
     return modules
 
 
@@ -86,7 +86,7 @@ def parse_jaas_file(text: str) -> dict[str, list[LoginModule]]:
         at = tokens.next.at
         name = tokens.take_text("the name of a section")
         if name in sections:
-            raise tokens.create_error("the section is there twice", at)
+            raise tokens.create_error("the section is given twice", at)
         tokens.take_sign("{")
         modules = sections[name] = []
         while not tokens.next.is_sign("}"):
@@ -101,7 +101,7 @@ def _parse_login_module(tokens: "_JaasTokenizer") -> LoginModule:
     at = tokens.next.at
     flag = tokens.take_text("the flag of a login module, such as required").upper()
     if flag not in _FLAGS:
-        raise tokens.create_error("the flag is none of required, requisite, sufficient, optional", at)
+        raise tokens.create_error("the flag must be required, requisite, sufficient or optional", at)
     options: dict[str, str] = {}
     while not tokens.next.is_sign(";"):
         option = tokens.take_text("the name of an option, or a semicolon after the last one")
@@ -135,7 +135,9 @@ class _JaasTokenizer:
         if not token.is_text:
             raise self.create_error(f"expected {what}")
         if is_value and self._is_file and "${" in token.text:
-            raise self.create_error("the value has a ${…}, for which there is nothing to put in")
+            raise self.create_error(
+                "the value has a ${…}, which groupd does not replace: write the value itself"
+            )
         self.next = next(self._tokens)
         return token.text
 

@@ -204,7 +204,7 @@ def parse_jws(token: str) -> Jws:
     """
     parts = token.split(".")
     if len(parts) != _PARTS:
-        raise InvalidJws(f"a token has {_PARTS} parts, and this one {len(parts)}")
+        raise InvalidJws(f"the token has {len(parts)} parts instead of {_PARTS}")
     header, claims, signature = parts
     return Jws(
         _parse_json_part(header, "header"),
@@ -221,7 +221,7 @@ def is_number(value: object) -> bool:
 
 def _decode_part(part: str, name: str) -> bytes:
     if _BASE64URL.fullmatch(part) is None or len(part) % _BASE64_GROUP == 1:
-        raise InvalidJws(f"the {name} of the token is not in base64url")
+        raise InvalidJws(f"the {name} of the token is not base64url")
     return urlsafe_b64decode(part + "=" * (-len(part) % _BASE64_GROUP))
 
 
@@ -237,7 +237,7 @@ def _parse_json_part(part: str, name: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise InvalidJws(f"the {name} of the token is not JSON") from None
     if not isinstance(value, dict):
-        raise InvalidJws(f"the {name} of the token is no JSON object")
+        raise InvalidJws(f"the {name} of the token is not a JSON object")
     return value
 
 
@@ -285,10 +285,10 @@ def parse_unsecured_rules(options: Mapping[str, str]) -> UnsecuredRules:
 
     scope = tuple(each for each in option("RequiredScope", "").split(" ") if each)
     if not all(_SCOPE.fullmatch(each) for each in scope):
-        raise ValueError(f"{_OPTION}RequiredScope has what is no scope")
+        raise ValueError(f"{_OPTION}RequiredScope must be a list of scopes, separated by spaces")
     skew = option("AllowableClockSkewMs", "0")
     if _DIGITS.fullmatch(skew) is None or not 0 <= int(skew) <= _MAX_SKEW_MS:
-        raise ValueError(f"{_OPTION}AllowableClockSkewMs is no number from 0 to {_MAX_SKEW_MS}")
+        raise ValueError(f"{_OPTION}AllowableClockSkewMs must be a number from 0 to {_MAX_SKEW_MS}")
     return UnsecuredRules(
         option("PrincipalClaimName", "sub"), option("ScopeClaimName", "scope"), scope, int(skew)
     )
@@ -319,7 +319,7 @@ class UnsecuredTokenValidator:
             return InvalidToken(str(problem))
         if not scope.issuperset(rules.required_scope):
             return InvalidToken(
-                "the token lacks a scope that is required",
+                "the token lacks a required scope",
                 INSUFFICIENT_SCOPE,
                 f"[{', '.join(rules.required_scope)}]",
             )
@@ -370,7 +370,7 @@ def _parse_time_ms(claims: Mapping[str, Any], name: str) -> float | None:
     if claim is None:
         return None
     if not is_number(claim):
-        raise _InvalidUnsecuredToken(f"{name} of the token is no number")
+        raise _InvalidUnsecuredToken(f"{name} of the token is not a number")
     try:
         return float(claim) * 1000
     except OverflowError:
@@ -380,7 +380,7 @@ def _parse_time_ms(claims: Mapping[str, Any], name: str) -> float | None:
 def _find_principal(claims: Mapping[str, Any], name: str) -> str:
     claim = claims.get(name)
     if not isinstance(claim, str) or not claim.strip() or not is_valid_unicode(claim):
-        raise _InvalidUnsecuredToken("the claim that names the principal is not there, or is no text")
+        raise _InvalidUnsecuredToken("the claim of the principal's name is missing or not a string")
     return claim
 
 

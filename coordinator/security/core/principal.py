@@ -27,7 +27,5 @@ def parse_principal(text: str) -> Principal:
     """
     kind, colon, name = text.partition(":")
     if not colon:
-        raise ValueError(
-            f"{text!r} is no principal: a type, a colon and a name are expected, as in User:alice"
-        )
+        raise ValueError(f"{text!r} is not a principal: write a type, a colon and a name, such as User:alice")
     return Principal(kind, name)

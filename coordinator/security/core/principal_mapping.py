@@ -64,7 +64,7 @@ class PrincipalMapping:
                 if not name:
                     break
                 return name
-        raise NoMatchingRule("no rule of ssl.principal.mapping.rules makes a name")
+        raise NoMatchingRule("no rule of ssl.principal.mapping.rules returns a name")
 
 
 class _MappingRule:
@@ -109,7 +109,7 @@ def _parse_rule(rule: str) -> _MappingRule | None:
     match = _PARSER.match(rule)
     if match is None or match.end() != len(rule):
         raise MappingError(
-            f"{rule} is no rule: DEFAULT, or RULE:PATTERN/REPLACEMENT/ and then L, U or nothing"
+            f"{rule} is not a rule: use DEFAULT, or RULE:PATTERN/REPLACEMENT/ with an optional L or U"
         )
     is_default, pattern, replacement, case = match.groups()
     return None if is_default else _MappingRule(pattern, replacement, case)
@@ -138,7 +138,7 @@ def _escape_missing_groups(replacement: str, groups: int) -> str:
         if digits.startswith("0"):
             continue
         if len(digits) > _MAX_DIGITS:
-            raise MappingError("refers to a group that cannot be")
+            raise MappingError("refers to a group with an impossible number")
         number = int(digits)
         while number > groups and number >= 10:
             number //= 10
@@ -166,7 +166,7 @@ def _parse_replacement(replacement: str, pattern: re.Pattern[str]) -> Iterator[s
             yield sign
         elif (name := _GROUP_NAME.match(replacement, position)) is not None:
             if name[1] not in pattern.groupindex:
-                raise MappingError(f"names a group that is not there, {name[1]}")
+                raise MappingError(f"names an unknown group, {name[1]}")
             yield pattern.groupindex[name[1]]
             position = name.end()
         elif position == len(replacement) or replacement[position] not in _GROUP_DIGITS:
@@ -175,7 +175,7 @@ def _parse_replacement(replacement: str, pattern: re.Pattern[str]) -> Iterator[s
             number = int(replacement[position])
             position += 1
             if number > pattern.groups:
-                raise MappingError(f"refers to a group that is not there, {number}")
+                raise MappingError(f"refers to an unknown group, {number}")
             while position < len(replacement) and replacement[position] in _GROUP_DIGITS:
                 longer = number * 10 + int(replacement[position])
                 if longer > pattern.groups:
@@ -294,7 +294,7 @@ def _parse_single(data: bytes, tag: int, *, first: bool = False) -> _DerElement:
     element = next(_parse_elements(data), _NO_ELEMENT)
     _require_tag(element, tag)
     if not first and len(element.whole) != len(data):
-        raise InvalidDer("something follows where nothing should")
+        raise InvalidDer("an element is followed by other bytes")
     return element
 
 
@@ -315,10 +315,10 @@ def _parse_elements(data: bytes) -> Iterator[_DerElement]:
         if length >= 0x80:
             count = length & 0x7F
             if not 1 <= count <= 4 or position + count > len(data):
-                raise InvalidDer("an element has no length")
+                raise InvalidDer("an element has an invalid length")
             length = int.from_bytes(data[position : position + count])
             position += count
         if position + length > len(data):
-            raise InvalidDer("an element is longer than what there is")
+            raise InvalidDer("an element is longer than the remaining bytes")
         yield _DerElement(header[0], data[position : position + length], data[begin : position + length])
         position += length

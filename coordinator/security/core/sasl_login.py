@@ -2,7 +2,7 @@
 I/O: the caller sends each request and passes on each response.
 
 An exchange is a generator: it yields the tokens of the client, receives those of the server, and returns at
-the end. It raises ValueError when the server does not prove that it knows the user's credential.
+the end. It raises ValueError when the server's SCRAM signature is invalid: it may not know the user's credential.
 Source: Kafka's `SaslClientAuthenticator`, `PlainSaslServer`, `ScramSaslClient`; RFC 4616, RFC 5802, RFC 7677.
 """
 
@@ -91,10 +91,12 @@ class SaslLogin:
 
     def _check_mechanism(self, answer: SaslHandshakeResponse) -> None:
         if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-            raise LoginRefused(answer.error_code, "that listener has no SASL")
+            raise LoginRefused(answer.error_code, "that listener does not use SASL")
         if answer.error_code != ErrorCode.NONE:
             names = ", ".join(answer.mechanisms[:_MAX_LISTED_MECHANISMS])
-            raise LoginRefused(answer.error_code, f"it has no {self._login.mechanism}, but {names}")
+            raise LoginRefused(
+                answer.error_code, f"it does not enable {self._login.mechanism}. Use one of {names}"
+            )
 
 
 def _create_exchange(login: Login, nonce: str) -> SaslClientExchange:
@@ -117,7 +119,7 @@ def scram_exchange(mechanism: ScramMechanism, user: str, password: str, nonce: s
     server_first = yield _GS2_HEADER + first
     match = _SERVER_FIRST.fullmatch(server_first)
     if match is None or not match[1].startswith(nonce.encode()):
-        raise ValueError("what the server says first is none of SCRAM")
+        raise ValueError("the server's first message is not a SCRAM message")
     salted = salted_password(mechanism, password, b64decode(match[2]), int(match[3]))
     final = b"c=%b,r=%b" % (b64encode(_GS2_HEADER), match[1])
     exchanged = b",".join((first, server_first, final))
@@ -127,4 +129,4 @@ def scram_exchange(mechanism: ScramMechanism, user: str, password: str, nonce: s
     server_final = yield b"%b,p=%b" % (final, b64encode(proof))
     signature = hmac(hmac(salted, b"Server Key", hash_name), exchanged, hash_name)
     if not compare_digest(server_final, b"v=" + b64encode(signature)):
-        raise ValueError("the server does not prove that it knows the user")
+        raise ValueError("the server's SCRAM signature is invalid: it may not know the user")

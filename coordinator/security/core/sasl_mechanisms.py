@@ -125,7 +125,7 @@ class PlainServer:
             _hash_password(password), _hash_password(_UNKNOWN_USER_PASSWORD if expected is None else expected)
         )
         if expected is None or not is_right:
-            reason = "there is no such user" if expected is None else "the password is wrong"
+            reason = "the user does not exist" if expected is None else "the password is wrong"
             return AuthenticationRefused(reason, "Authentication failed: Invalid username or password")
         if authorization_id not in ("", user):
             return _refuse(
@@ -228,9 +228,9 @@ class ScramServer:
     def _evaluate_first(self, token: bytes) -> Challenge | AuthenticationRefused:
         first = ScramClientFirst.parse(token)
         if first is None:
-            return AuthenticationRefused("the first message is none of SCRAM")
+            return AuthenticationRefused("the first message is not a SCRAM message")
         if first.uses_delegation_token:
-            return AuthenticationRefused("there are no delegation tokens")
+            return AuthenticationRefused("delegation tokens are not supported")
         self._user = first.user_name
         credential = self._credentials(self._user)
         if credential is None:
@@ -259,7 +259,7 @@ class ScramServer:
     ) -> Authenticated | AuthenticationRefused:
         final = _CLIENT_FINAL.fullmatch(token)
         if final is None:
-            return AuthenticationRefused("the final message is none of SCRAM")
+            return AuthenticationRefused("the final message is not a SCRAM message")
         if final["nonce"] != self._nonce:
             return AuthenticationRefused(
                 "the final message has another nonce, as that of librdkafka before 2.6.1: Kafka 4 refuses it, too"

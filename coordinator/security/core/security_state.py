@@ -54,7 +54,7 @@ class SecurityState:
             ValueError: the document is malformed; the text names the position and contains no secret.
         """
         if not isinstance(document, dict):
-            raise ValueError("the file is no object")
+            raise ValueError("the file is not a JSON object")
         if document.get("version") != VERSION:
             raise ValueError(f"version {document.get('version')!r} is not {VERSION}")
         _check_names(document, ("version", "acls", "scram"))
@@ -98,12 +98,12 @@ def _parse_entries(
     """Parse a list of objects with these fields, unique by key."""
     entries = document.get(name)
     if not isinstance(entries, list):
-        raise ValueError(f"{name}: a list is expected")
+        raise ValueError(f"{name}: it must be a list")
     first: dict[Hashable, int] = {}
     for number, entry in enumerate(entries):
         place = f"{name}[{number}]"
         if not isinstance(entry, dict):
-            raise ValueError(f"{place}: it is no object")
+            raise ValueError(f"{place}: it must be a JSON object")
         try:
             found = read(entry)
             _check_names(entry, fields)
@@ -112,7 +112,7 @@ def _parse_entries(
         except KeyError as error:
             raise ValueError(f"{place}: {error} is missing") from error
         if first.setdefault(key(found), number) != number:
-            raise ValueError(f"{place}: {name}[{first[key(found)]}] is the same")
+            raise ValueError(f"{place}: it repeats {name}[{first[key(found)]}]")
         yield found
 
 
@@ -146,10 +146,10 @@ def _parse_scram(entry: Mapping[str, Any]) -> tuple[ScramUser, ScramCredential]:
     mechanisms = {each.mechanism_name: each for each in ScramMechanism}
     mechanism = mechanisms.get(_parse_text(entry, "mechanism"))
     if mechanism is None:
-        raise ValueError(f"mechanism: {entry['mechanism']!r} is none of {', '.join(mechanisms)}")
+        raise ValueError(f"mechanism: {entry['mechanism']!r} must be one of {', '.join(mechanisms)}")
     iterations = entry["iterations"]
     if type(iterations) is not int or iterations < 1:
-        raise ValueError("iterations: a number above 0 is expected")
+        raise ValueError("iterations: it must be a number above 0")
     credential = ScramCredential(
         _parse_base64(entry, "salt"),
         _parse_base64(entry, "stored_key"),
@@ -171,7 +171,7 @@ def _parse_enum(kind: type[Number], entry: Mapping[str, Any], name: str) -> Numb
 def _parse_text(entry: Mapping[str, Any], name: str) -> str:
     value = entry[name]
     if not isinstance(value, str):
-        raise ValueError(f"{name}: a text is expected")
+        raise ValueError(f"{name}: it must be a string")
     return value
 
 
@@ -179,7 +179,7 @@ def _parse_base64(entry: Mapping[str, Any], name: str) -> bytes:
     try:
         return base64.b64decode(_parse_text(entry, name), validate=True)
     except ValueError:
-        raise ValueError(f"{name}: base64 is expected") from None  # the value must not appear in messages
+        raise ValueError(f"{name}: it must be base64") from None  # the value must not appear in messages
 
 
 def _encode_base64(data: bytes) -> str:

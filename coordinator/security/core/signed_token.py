@@ -81,15 +81,15 @@ def parse_jwks(document: bytes) -> list[VerificationKey]:
     try:
         published = json.loads(document)
     except (ValueError, RecursionError):
-        raise ValueError("this is not JSON") from None
+        raise ValueError("the document is not JSON") from None
     entries = published.get("keys") if isinstance(published, dict) else None
     if not isinstance(entries, list):
-        raise ValueError("this is no JSON with a list of keys")
+        raise ValueError("the document is not a JSON object with a list of keys")
     if len(entries) > MAX_KEYS:
-        raise ValueError(f"there are {len(entries)} keys, and {MAX_KEYS} at most are taken")
+        raise ValueError(f"the document has {len(entries)} keys, more than {MAX_KEYS}")
     keys = [key for each in entries if (key := _parse_jwk(each)) is not None]
     if not keys:
-        raise ValueError(f"none of {len(entries)} keys is one that signatures can be verified with")
+        raise ValueError(f"none of the {len(entries)} keys of the document can verify signatures")
     return keys
 
 
@@ -144,19 +144,19 @@ class SignedTokenValidator:
         if not isinstance(algorithm, str) or not (
             algorithm in _RSA or algorithm in _CURVES or algorithm == _EDWARDS
         ):
-            raise _InvalidSignedToken("the token is not signed by an algorithm that is taken here")
+            raise _InvalidSignedToken("the signature algorithm of the token is not accepted")
         if header.get("crit"):
-            raise _InvalidSignedToken("the token asks for something that is not known here (crit)")
+            raise _InvalidSignedToken("the token requires an unsupported extension (crit)")
         key_id = header.get("kid")
         if key_id is not None and not isinstance(key_id, str):
-            raise _InvalidSignedToken("the kid of the token is no text")
+            raise _InvalidSignedToken("kid of the token is not a string")
         key = self._find_key(algorithm, key_id)
         try:
             is_good = JWSRegistry.algorithms[algorithm].verify(jws.signed, jws.signature, key)
         except (JoseError, ValueError, TypeError):
             is_good = False
         if not is_good:
-            raise _InvalidSignedToken("the signature of the token is not good")
+            raise _InvalidSignedToken("the signature of the token is invalid")
 
     def _find_key(self, algorithm: str, key_id: str | None) -> Key:
         """Return the first key that matches."""
@@ -167,7 +167,7 @@ class SignedTokenValidator:
                 and _supports_algorithm(each.key, algorithm)
             ):
                 return each.key
-        missing = "no key is there that the token can be signed with"
+        missing = "no known key matches the signature of the token"
         raise (
             _InvalidSignedToken(missing)
             if key_id is None or len(key_id) > _MAX_KEY_ID
@@ -182,7 +182,7 @@ class SignedTokenValidator:
         issuer, audience = claims.get("iss"), claims.get("aud")
         for name in ("iss", "sub", "jti"):
             if not isinstance(claims.get(name, ""), str):
-                raise _InvalidSignedToken(f"{name} of the token is no text")
+                raise _InvalidSignedToken(f"{name} of the token is not a string")
         if rules.issuer and issuer != rules.issuer:
             raise _InvalidSignedToken("the token is from another issuer (iss)")
         if rules.audience and not _has_audience(audience, rules.audience):
@@ -190,7 +190,7 @@ class SignedTokenValidator:
         _check_scope(claims.get(rules.scope_claim_name))
         principal = claims.get(rules.sub_claim_name)
         if not isinstance(principal, str) or not principal.strip() or not is_valid_unicode(principal):
-            raise _InvalidSignedToken("the claim that names the principal is not there, or is no text")
+            raise _InvalidSignedToken("the claim of the principal's name is missing or not a string")
         return ValidToken(principal.strip(), min(expires_s * 1000, MAX_TIME_MS))
 
     def _check_times(self, claims: Mapping[str, Any]) -> int:
@@ -204,7 +204,7 @@ class SignedTokenValidator:
         if issued_s < 0 or expires_s < issued_s:
             raise _InvalidSignedToken("the token expires before it was issued (exp, iat)")
         if begins_s is not None and (now_ms + skew_ms < begins_s * 1000 or expires_s < begins_s):
-            raise _InvalidSignedToken("the token is not good yet (nbf)")
+            raise _InvalidSignedToken("the token is not valid yet (nbf)")
         return expires_s
 
 
@@ -221,11 +221,11 @@ def _parse_seconds(claims: Mapping[str, Any], name: str) -> int | None:
     if claim is None:
         return None
     if not is_number(claim):
-        raise _InvalidSignedToken(f"{name} of the token is no number")
+        raise _InvalidSignedToken(f"{name} of the token is not a number")
     try:
         return int(claim)
     except OverflowError:
-        raise _InvalidSignedToken(f"{name} of the token is beyond all time") from None
+        raise _InvalidSignedToken(f"{name} of the token is out of range") from None
 
 
 def _has_audience(audience: Any, expected: frozenset[str]) -> bool:
@@ -245,4 +245,4 @@ def _check_scope(claim: Any) -> None:
     scopes = claim if isinstance(claim, list) else [claim] if isinstance(claim, str) else []
     names = [each.strip() if isinstance(each, str) else "" for each in scopes]
     if "" in names or len(set(names)) != len(names):
-        raise _InvalidSignedToken("the scope of the token has what is no scope, or one twice")
+        raise _InvalidSignedToken("the scope of the token has an invalid or duplicate scope")

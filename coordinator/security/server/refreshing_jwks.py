@@ -75,7 +75,7 @@ class RefreshingJwks:
         """Fetch the keys and start the periodic refresh.
 
         Raises:
-            StartFailed: the fetch failed.
+            StartFailed: the document cannot be fetched or has no usable key.
         """
         try:
             await self._load_keys()
@@ -97,7 +97,7 @@ class RefreshingJwks:
             await asyncio.wait([self._start_fetch()], timeout=WAIT_S)
 
     async def reload(self) -> None:
-        """Fetch the keys now, and wait for the result."""
+        """Fetch the keys, or join a fetch in progress, and wait for the result. A failure is logged."""
         await asyncio.wait([self._start_fetch()])
 
     def _start_fetch(self) -> asyncio.Task[None]:
@@ -120,17 +120,17 @@ class RefreshingJwks:
         """Fetch the keys. Only the first of consecutive failures is logged."""
         try:
             await self._load_keys()
-        except Exception as error:  # noqa: BLE001 - whatever is published, those who are let in stay
+        except Exception as error:  # noqa: BLE001 - an unusable document leaves the previous keys in use
             self._failures += 1
             if self._failures == 1:
                 _LOG.error(
-                    "Listener %s keeps the keys of tokens that it has (%s): %s",
+                    "Listener %s keeps its previous token keys (%s): %s",
                     *(self._listener, JWKS_URL_PROPERTY, printable(str(error) or error_name(error))),
                 )
         else:
             if self._failures:
                 _LOG.info(
-                    "Listener %s has read the keys of tokens again, after %d failures",
+                    "Listener %s refreshed its token keys after %d failures",
                     *(self._listener, self._failures),
                 )
             self._failures = 0
@@ -153,16 +153,16 @@ def create_fetcher(url: str, files: Files) -> FetchDocument:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise ValueError("this is no address") from None
+        raise ValueError("it is not a valid URL") from None
     if parts.scheme == "file":
         if host not in ("", "localhost") or not parts.path:
-            raise ValueError("a file: is one of this machine (file:///DIRECTORY/NAME)")
+            raise ValueError("a file: URL must name a file of this machine: file:///DIRECTORY/NAME")
         return lambda: _fetch_file(files, unquote(parts.path))
     if parts.scheme not in ("https", "http") or not host or port == 0:
-        raise ValueError("this is no address that begins with https:, file: or http:")
+        raise ValueError("it must be a URL that begins with https:, file: or http:")
     if parts.scheme == "http" and not _is_this_machine(host):
         raise ValueError(
-            "whoever stands between could change keys that come by http:; it is for this machine alone"
+            "http: is only accepted for this machine, because others could change the keys on the way: use https:"
         )
     return lambda: _fetch_url(url)
 
@@ -202,15 +202,15 @@ async def _fetch_url(url: str) -> bytes:
             session.get(url, allow_redirects=False) as response,
         ):
             if response.status != _OK:
-                raise FetchFailed(f"the answer is {response.status}, and not {_OK}")
+                raise FetchFailed(f"the response has status {response.status} instead of {_OK}")
             body = b""
             async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
                 body = _check_size(body + chunk)
             return body
     except TimeoutError:
-        raise FetchFailed(f"there was no answer within {TIMEOUT_S:g} s") from None
+        raise FetchFailed(f"no response within {TIMEOUT_S:g} s") from None
     except aiohttp.InvalidURL:
-        raise FetchFailed("this is no address") from None
+        raise FetchFailed("it is not a valid URL") from None
     except aiohttp.ClientError as problem:
         raise FetchFailed(str(problem) or error_name(problem)) from problem
     except OSError as error:

@@ -200,7 +200,7 @@ class SaslExchange:
 
     def _handle_api_versions(self, header: RequestHeader, frame: bytes) -> ExchangeContinues:
         if self._has_answered_versions:
-            raise Malformed("ApiVersions came where SaslHandshake was expected")
+            raise Malformed("Received ApiVersions instead of SaslHandshake")
         request: ApiVersionsRequest = _decode_body(header, frame)
         response = self._answer_api_versions(request, header.api_version)
         self._has_answered_versions = response.error_code == ErrorCode.NONE

@@ -132,7 +132,9 @@ class SaslGate(asyncio.Protocol):
             if frame is not None:
                 self._frames += 1
                 if self._frames > MAX_FRAMES:
-                    raise Malformed(f"more than {MAX_FRAMES} frames came before the client was authenticated")
+                    raise Malformed(
+                        f"the client sent more than {MAX_FRAMES} frames before it was authenticated"
+                    )
                 self._apply_outcome(self._exchange.receive_frame(frame))
                 if self._has_frame:
                     self._enqueue()
@@ -141,7 +143,7 @@ class SaslGate(asyncio.Protocol):
         except Malformed as problem:
             self._sasl.on_invalid_request(self._connection, str(problem))
             self.abort()
-        except Exception as problem:  # noqa: BLE001 - whatever a stranger causes costs this connection only
+        except Exception as problem:  # noqa: BLE001 - an error must not affect other connections
             self._sasl.on_error(self._connection, problem)
             self.abort()
 
@@ -237,9 +239,7 @@ class SaslGate(asyncio.Protocol):
         self._sasl.buffered_bytes += len(self._buffer) - self._counted_bytes
         self._counted_bytes = len(self._buffer)
         if self._counted_bytes and self._sasl.buffered_bytes > self._sasl.max_buffered_bytes:
-            raise Malformed(
-                "clients that are not authenticated have sent too much that is not a whole request"
-            )
+            raise Malformed("unauthenticated clients together sent too many bytes of incomplete requests")
 
     # Ending
 

@@ -64,7 +64,7 @@ class SaslListener:
             settings: the SASL settings of the listener.
             credentials: returns the SCRAM credentials.
             counts: the counters of authentications.
-            files: the files that may hold token keys.
+            files: file access, for token keys in files.
 
         Raises:
             StartFailed: a mechanism is unknown or cannot be served.
@@ -124,7 +124,7 @@ class SaslListener:
     def on_authenticated(
         self, connection: SaslConnection, mechanism: str, *, is_reauthentication: bool = False
     ) -> None:
-        """Log and count a successful authentication or re-authentication."""
+        """Count a successful authentication or re-authentication."""
         counted = self.counts.reauthentications if is_reauthentication else self.counts.succeeded
         counted[self._listener, mechanism] += 1
 
@@ -137,7 +137,7 @@ class SaslListener:
         connection.endpoint.on_authentication_failed(connection, mechanism, reason)
 
     def on_invalid_request(self, connection: SaslConnection, reason: str) -> None:
-        """Log a malformed request of an unauthenticated client."""
+        """Count a malformed request of an unauthenticated client as a failed authentication, and log it."""
         self.counts.failed[self._listener, ""] += 1
         connection.endpoint.on_invalid_request(connection, reason)
 
@@ -195,8 +195,8 @@ class OAuthBearerListener:
                 f"the listener {listener}, its login module of {OAUTHBEARER}: {error}"
             ) from error
         _LOG.warning(
-            "Listener %s lets in everybody as whoever they say: tokens of OAUTHBEARER are not signed there, which "
-            "is for tests alone",
+            "Listener %s accepts unsigned OAUTHBEARER tokens, so any client can claim any name: use this only for "
+            "tests",
             listener,
         )
         self._validate = UnsecuredTokenValidator(rules, clock.wall_ms).validate
@@ -213,7 +213,7 @@ class OAuthBearerListener:
         for name in ("audience", "issuer"):
             if not getattr(oauth, f"sasl_oauthbearer_expected_{name}"):
                 _LOG.warning(
-                    "Listener %s takes signed tokens whoever their %s is: sasl.oauthbearer.expected.%s is not set",
+                    "Listener %s accepts signed tokens with any %s: sasl.oauthbearer.expected.%s is not set",
                     *(listener, name, name),
                 )
         tokens = SignedTokenValidator(
@@ -254,7 +254,7 @@ def _create_server_factory(
     for scram in ScramMechanism:
         if scram.mechanism_name == mechanism:
             return partial(_create_scram_server, scram, credentials)
-    raise StartFailed(f"the listener {settings.name} asks for {mechanism}, which is not served here")
+    raise StartFailed(f"the listener {settings.name} enables {mechanism}, which groupd does not support")
 
 
 def _create_scram_server(mechanism: ScramMechanism, credentials: GetScramCredentials) -> ScramServer:

@@ -139,8 +139,8 @@ def create_inter_broker_context(
             "_", " "
         )
         raise KeyStoreError(
-            f"{store.name}: brokers reach each other by this listener, and one with these stores would not be let "
-            f"in by another with the same: {reason} (ssl.truststore.location)"
+            f"{store.name}: brokers connect to each other by this listener, and the truststore rejects this "
+            f"certificate: {reason}. Add its issuer to ssl.truststore.location"
         ) from None
     context.check_hostname = checks_host
     return context
@@ -158,7 +158,7 @@ def _check_handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
         sides = [side for side in sides if not _is_handshake_done(side)]
         if not sides:
             return
-    raise ssl.SSLError("the handshake does not end")
+    raise ssl.SSLError("the handshake did not complete")
 
 
 def _is_handshake_done(side: ssl.SSLObject) -> bool:
@@ -231,7 +231,7 @@ def load_key_store(context: ssl.SSLContext, store: KeyStore) -> None:
         with create_private_file(key + chain) as path:
             context.load_cert_chain(path, password=password)
     except ssl.SSLError as error:
-        raise KeyStoreError(f"{store.name}: OpenSSL does not take it: {error.reason or error}") from None
+        raise KeyStoreError(f"{store.name}: OpenSSL rejects it: {error.reason or error}") from None
 
 
 def find_weakness(certificate: x509.Certificate) -> str | None:

@@ -61,7 +61,8 @@ class ListenerTls:
         self._loaded = self._load_stores()
         if suites := find_unlisted_suites(self._settings):
             _LOG.warning(
-                "Listener %s also serves %s: of TLS 1.3 it has all cipher suites or none (ssl.cipher.suites)",
+                "Listener %s also enables %s: it can only enable all cipher suites of TLS 1.3 or none "
+                "(ssl.cipher.suites)",
                 *(self._listener, ", ".join(suites)),
             )
 
@@ -87,7 +88,7 @@ class ListenerTls:
             )
         else:
             _LOG.info(
-                "Listener %s has read its stores again; its certificate is that of %s",
+                "Listener %s reloaded its stores; the subject of its certificate is %s",
                 *(self._listener, subject),
             )
 
@@ -95,7 +96,7 @@ class ListenerTls:
         """Reload the stores and return the subject of the certificate.
 
         Raises:
-            KeyStoreError: a store is unusable.
+            KeyStoreError: a store is unusable, or clients would not accept the new certificate.
         """
         loaded = self._load_stores()
         _check_certificate_change(self._settings, self._loaded.store, loaded.store)
@@ -122,17 +123,17 @@ def _describe_expired(certificates: Sequence[x509.Certificate]) -> Iterator[str]
     for each in certificates:
         subject = each.subject.rfc4514_string()
         if each.not_valid_after_utc.timestamp() < now_s:
-            yield f"the certificate of {subject} has expired, at {each.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
+            yield f"the certificate of {subject} expired at {each.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
         elif each.not_valid_before_utc.timestamp() > now_s:
-            yield f"the certificate of {subject} is valid from {each.not_valid_before_utc:%Y-%m-%d %H:%M} UTC on"
+            yield f"the certificate of {subject} is not valid before {each.not_valid_before_utc:%Y-%m-%d %H:%M} UTC"
 
 
 def _describe_weak(certificates: Sequence[x509.Certificate]) -> Iterator[str]:
     for each in certificates:
         if reason := find_weakness(each):
             yield (
-                f"the certificate of {each.subject.rfc4514_string()} {reason}, which many clients refuse; "
-                "clients' certificates may be as weak here"
+                f"the certificate of {each.subject.rfc4514_string()} {reason}, which many clients reject; "
+                "the listener also accepts such weak certificates of clients"
             )
 
 
@@ -145,14 +146,14 @@ def _check_certificate_change(settings: TlsSettings, old: KeyStore, new: KeyStor
     before, after = old.chain[0], new.chain[0]
     if not settings.ssl_allow_dn_changes and _find_subject(before) != _find_subject(after):
         raise KeyStoreError(
-            f"{new.name}: the subject is {_find_subject(after)} and was {_find_subject(before)} "
-            "(ssl.allow.dn.changes=true takes it)"
+            f"{new.name}: the subject changed from {_find_subject(before)} to {_find_subject(after)} "
+            "(ssl.allow.dn.changes=true allows it)"
         )
     missing = _find_alternative_names(before) - _find_alternative_names(after)
     if missing and not settings.ssl_allow_san_changes:
         raise KeyStoreError(
-            f"{new.name}: alternative names are missing that were there: {', '.join(sorted(missing))} "
-            "(ssl.allow.san.changes=true takes it)"
+            f"{new.name}: it lacks previous alternative names: {', '.join(sorted(missing))} "
+            "(ssl.allow.san.changes=true allows it)"
         )
 
 

@@ -85,9 +85,7 @@ def read_key_store(settings: TlsSettings, files: Files) -> KeyStore:
     if store.key is None or store.cert is None:
         raise KeyStoreError(f"{name}: it has no key, only certificates")
     if settings.ssl_key_password not in ("", settings.ssl_keystore_password):
-        raise KeyStoreError(
-            f"ssl.key.password: is not ssl.keystore.password, and in PKCS12 both are the same ({path})"
-        )
+        raise KeyStoreError(f"ssl.key.password: must equal ssl.keystore.password for PKCS12 ({path})")
     others = [each.certificate for each in store.additional_certs]
     return check_key_store(KeyStore(store.key, _order_chain(store.cert.certificate, others), name))
 
@@ -128,18 +126,18 @@ def check_key_store(store: KeyStore) -> KeyStore:
     if store.chain[0].public_key_algorithm_oid == PublicKeyAlgorithmOID.RSASSA_PSS:
         # The key was parsed as RSA, which it is, and OpenSSL requires the same type in the certificate.
         raise KeyStoreError(
-            f"{store.name}: the key is for RSASSA-PSS alone, which is not served here; RSA, EC and Ed25519 are"
+            f"{store.name}: keys for RSASSA-PSS only are not supported: use RSA, EC or Ed25519"
         )
     own = _encode_public_key(store.key.public_key())
     try:
         keys = [_encode_public_key(each.public_key()) for each in store.chain]
     except (ValueError, UnsupportedAlgorithm):
-        raise KeyStoreError(f"{store.name}: a certificate has a kind of key that is not known here") from None
+        raise KeyStoreError(f"{store.name}: a certificate has an unsupported type of key") from None
     if keys[0] == own:
         return store
     if own in keys:
-        raise KeyStoreError(f"{store.name}: the certificate of the key has to be the first one")
-    raise KeyStoreError(f"{store.name}: the certificate is not that of the key")
+        raise KeyStoreError(f"{store.name}: the certificate of the key must be the first one")
+    raise KeyStoreError(f"{store.name}: the certificate does not belong to the key")
 
 
 def _encode_public_key(key: object) -> bytes:
@@ -168,7 +166,7 @@ def _read_store(files: Files, store: str, path: str, type_: str) -> bytes:
         raise KeyStoreError(f"{store}.location: {path}: {format_error_reason(error, path)}") from None
     if data.startswith(_JCEKS_MAGIC):
         raise KeyStoreError(
-            f"{store}.location: {path} is a JCEKS, which is not read here. This makes a PKCS12 of it: "
+            f"{store}.location: {path} has the format JCEKS, which is not supported. Convert it to PKCS12: "
             f"{format_convert_command(path, 'JCEKS')}"
         )
     if type_ != _PEM and _PEM_MARKER in data and not data.startswith(_DER_SEQUENCE):
@@ -184,7 +182,7 @@ def _load_pkcs12(data: bytes, password: str, store: str, path: str) -> pkcs12.PK
         return pkcs12.load_pkcs12(data, password.encode() or None)
     except (ValueError, UnsupportedAlgorithm):
         if not password:
-            raise KeyStoreError(f"{name}: it has a password, and {store}.password is not set") from None
+            raise KeyStoreError(f"{name}: it has a password, but {store}.password is not set") from None
         raise KeyStoreError(f"{name}: {store}.password is wrong, or the file is damaged") from None
 
 
@@ -208,7 +206,7 @@ def parse_pem_certificates(data: bytes, name: str) -> list[x509.Certificate]:
     except ValueError as error:
         raise KeyStoreError(f"{name}: a certificate cannot be read: {error}") from None
     if not found:
-        raise KeyStoreError(f"{name}: there is no certificate (-----BEGIN CERTIFICATE-----)")
+        raise KeyStoreError(f"{name}: the certificate is missing (-----BEGIN CERTIFICATE-----)")
     return found
 
 
@@ -221,10 +219,10 @@ def parse_pem_key(data: bytes, password: str, name: str) -> PrivateKeyTypes:
     """
     block = next((block for label, block in _parse_blocks(data) if label.endswith(b"PRIVATE KEY")), None)
     if block is None:
-        raise KeyStoreError(f"{name}: there is no key (-----BEGIN PRIVATE KEY-----)")
+        raise KeyStoreError(f"{name}: the key is missing (-----BEGIN PRIVATE KEY-----)")
     is_encrypted = b"ENCRYPTED" in block
     if is_encrypted and not password:
-        raise KeyStoreError(f"{name}: the key is encrypted, and ssl.key.password is not set")
+        raise KeyStoreError(f"{name}: the key is encrypted, but ssl.key.password is not set")
     if password and not is_encrypted:
         raise KeyStoreError(f"ssl.key.password: the key is not encrypted ({name})")
     try:
@@ -273,7 +271,7 @@ def parse_java_key(data: bytes, password: str, key_password: str, path: str) -> 
         entry.decrypt(key_password or password)
         key = load_der_private_key(entry.pkey_pkcs8, None)
     except jks.DecryptionFailureException:
-        raise KeyStoreError(f"ssl.key.password: it is wrong for the key in {path}") from None
+        raise KeyStoreError(f"ssl.key.password: is wrong for the key in {path}") from None
     except (jks.KeystoreException, ValueError, TypeError, UnsupportedAlgorithm):
         # The library's message may contain bytes of the key.
         raise KeyStoreError(f"{name}: the key cannot be read") from None

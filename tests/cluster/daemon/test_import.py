@@ -277,7 +277,7 @@ async def test_acls_and_users_of_the_directory_are_those_of_the_cluster(tmp_path
             assert daemon.server.security.store.state == wanted
     # A change of a directory from here on would go unnoticed.
     with (
-        pytest.raises(DataDirectoryUnusable, match="of a cluster"),
+        pytest.raises(DataDirectoryUnusable, match="to a cluster"),
         open_security_file(OsFiles(), str(tmp_path / "1")),
     ):
         raise AssertionError
@@ -354,12 +354,12 @@ async def test_an_engine_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     something.do(
         lambda map_: map_.transact(StoreTransaction((), (Put(ClusterKeys(CLUSTER_ID).topic("a"), b"{}"),)))
     )
-    assert "empty" in await refused(something, tmp_path / "1")
+    assert "cluster.etcd.prefix" in await refused(something, tmp_path / "1")
 
 
 async def test_a_directory_that_is_none_or_in_use_is_refused(tmp_path: Path) -> None:
     store = ModelStore()
-    assert "no data directory" in await refused(store, tmp_path / "1")
+    assert "not a data directory" in await refused(store, tmp_path / "1")
     assert not (tmp_path / "1").exists()
     server = await start(settings(tmp_path / "1"))
     try:

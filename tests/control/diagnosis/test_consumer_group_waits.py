@@ -108,15 +108,15 @@ async def test_pending_revocations_and_their_waiters_are_named(stage: Stage) -> 
     stage.held.advance(2_000)
     explained = stage.explain()
     assert explained.state == "Reconciling"
-    assert "alice has yet to give up orders-" in explained.detail
+    assert "alice must still give up orders-" in explained.detail
     assert "in 58.0 s it would be fenced" in explained.detail
     assert "bob waits for orders-" in explained.detail
     assert " of alice." in explained.detail
     group = {member.client_id: member for member in described(stage).members}
-    held, told = group["alice"].consumer, group["bob"].consumer
+    held, receiver = group["alice"].consumer, group["bob"].consumer
     assert held is not None
-    assert told is not None
-    assert held.revoking == told.target
+    assert receiver is not None
+    assert held.revoking == receiver.target
     assert held.revokes_left_ms == 58_000
     assert sorted([*held.revoking["orders"], *held.target["orders"]]) == [0, 1, 2, 3, 4, 5]
     problem = await stage.unmet(state="Stable")
@@ -138,4 +138,4 @@ async def test_idle_members_and_missing_topics_are_named(stage: Stage) -> None:
     assert "7 members share the 6 partitions of orders" in stage.found("idle")
     assert all(finding.kind != "left_out" for finding in stage.explain().findings)
     await Modern(stage, "lost").beat(topic="order")
-    assert "lost subscribes to order, and there is no such topic" in stage.found("no_such_topic")
+    assert "lost subscribes to order, which does not exist" in stage.found("no_such_topic")

@@ -89,7 +89,8 @@ async def test_different_subscriptions(stage: Stage) -> None:
     names_all(
         problem.detail,
         "payments-0 belongs to carol, alice wanted",
-        "2 subscriptions in one group: {orders} by alice, bob; {payments} by carol, who alone owns payments-0..2",
+        "2 subscriptions in one group: {orders} by alice, bob; {payments} by carol, the only owner "
+        "of payments-0..2",
     )
 
 
@@ -118,11 +119,11 @@ async def test_loading() -> None:
         await stage.stable("alice")
         partition = stage.server.runtime.find_partition(GROUP)
         stage.server.runtime.lifecycle.release_partition(partition, 1, "it moves")
-        names_all((await stage.unmet(state="Stable")).detail, str(partition.name), "is not here")
+        names_all((await stage.unmet(state="Stable")).detail, str(partition.name), "is not on this broker")
         stage.server.runtime.lifecycle.open_partition(partition, epoch=2)
         assert partition.state is PartitionState.LOADING
         problem = await stage.unmet(state="Stable")
-        names_all(problem.detail, "Nothing can be seen of billing", str(partition.name), "is being loaded")
+        names_all(problem.detail, "state of billing is unknown", str(partition.name), "is being loaded")
         explained = stage.explain()
         assert explained.state is None
         assert "is being loaded" in explained.detail
@@ -156,10 +157,10 @@ async def test_failed() -> None:
         problem = await stage.unmet(state="Stable", within_ms=200)
         names_all(
             problem.detail,
-            "Nothing can be seen of billing",
+            "state of billing is unknown",
             str(partition.name),
             "cannot be read now",
-            "tried again",
+            "groupd retries",
         )
         files.faults.clear()
         assert (await stage.wait(state="Stable")).group.members == 1

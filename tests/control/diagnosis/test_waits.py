@@ -117,7 +117,7 @@ async def test_a_commit_counts_when_it_is_durable(monkeypatch: pytest.MonkeyPatc
             problem = await stage.unmet(committed={"orders-0": 9})
             assert "orders-0 has no commit, 9 wanted" in problem.detail
             problem = await stage.unmet(state="Stable")
-            assert "disk has not confirmed" in problem.detail
+            assert "was not synced" in problem.detail
             assert not waiting.done()
         stage.server.flusher.start_sync()
         await ended(waiting, committing)

@@ -57,9 +57,13 @@ HOLD = {"at": "request", "hold": True}
         ({"probability": 0, "do": HOLD}, ProblemKind.BAD_REQUEST, "probability"),
         ({"for": "soon", "do": HOLD}, ProblemKind.BAD_REQUEST, "soon"),
         ({"do": {"at": "request", "delay": "20m"}}, ProblemKind.BAD_REQUEST, "10 minutes"),
-        ({}, ProblemKind.BAD_REQUEST, "do something"),
+        ({}, ProblemKind.BAD_REQUEST, "action"),
         ({"on": {"event": "Nothing"}, "do": {"failover": True}}, ProblemKind.BAD_REQUEST, "Nothing"),
-        ({"on": {"event": "MemberLeft"}, "match": {}, "do": HOLD}, ProblemKind.BAD_REQUEST, "not both"),
+        (
+            {"on": {"event": "MemberLeft"}, "match": {}, "do": HOLD},
+            ProblemKind.BAD_REQUEST,
+            "exclude each other",
+        ),
         ({"on": {"event": "MemberLeft"}, "do": HOLD}, ProblemKind.BAD_REQUEST, "goes with"),
         (
             {"match": {"api": "Fetch"}, "do": {"at": "request", "error": "NONE"}},

@@ -92,7 +92,7 @@ async def test_a_failing_disk_is_logged_once_and_harmless(caplog: pytest.LogCapt
     file.add(b"two")
     await file.close()
     assert lines_of(files) == ["one", "two"]
-    assert "in order again" in caplog.text
+    assert "recovered after" in caplog.text
 
 
 async def test_a_line_that_was_cut_short_does_not_spoil_the_next() -> None:

@@ -106,7 +106,7 @@ def test_a_query_that_means_nothing_is_refused(query: dict[str, str]) -> None:
 
 async def test_they_are_cleared_by_who_may_change_things(watch: Watched) -> None:
     assert ROUTE["DELETE"].changes
-    assert await asked(watch, ROUTE["DELETE"]) == ({"cleared": 2}, "2 forgotten.\n")
+    assert await asked(watch, ROUTE["DELETE"]) == ({"cleared": 2}, "2 cleared.\n")
     said, text = await asked(watch, ROUTE["GET"])
     assert said["violations"] == []
-    assert text == "No violation was found.\n"
+    assert text == "No violations.\n"

@@ -1,26 +1,26 @@
-"""What the programs of the matrix (`tests/interop/matrix`) do, one program for each stock client.
+"""The visits of the client programs of the matrix (`tests/interop/matrix`), one program for each stock client.
 
-Cells on standard input, one a line: `key=value` with tabs between them. A program does all of them, `AT_ONCE` at a
-time, prints for each one JSON object on a line when it is done, and ends. What a client is told:
+A program reads cells from standard input, one a line, as `key=value` separated by tabs. It runs `AT_ONCE` cells
+at a time, prints a JSON object on one line for each completed cell, and ends after the last one. Keys of a cell:
 
-- `name`, `bootstrap`, `protocol` (as security.protocol has it);
-- `mechanism`, `user`, `password`, where it comes by SASL;
-- `authority`: the PEM file of whom it trusts; `certificate`, `key`, `certificate_and_key`: PEM files of its own;
-- Java alone: `form`, `key_store`, `trust_store`, `store_password`: stores in place of these;
-- `topic`, `group`, `refused_topic`, `refused_group`, and what it does, `visit`:
+- `name`, `bootstrap`, `protocol` (a value of security.protocol);
+- `mechanism`, `user`, `password`, with SASL;
+- `authority`: PEM file of the trusted authority; `certificate`, `key`, `certificate_and_key`: the client's files;
+- `form`, `key_store`, `trust_store`, `store_password`: stores instead of these files, for Java only;
+- `topic`, `group`, `refused_topic`, `refused_group`;
+- `visit`, one of:
 
-`login`: asks for the topic's metadata, and gives up when it is told that it is not let in.
-`work`: writes a record to `topic`; as a member of `group` reads until it has met that record, and commits; then
-writes a record to `refused_topic`, and reads `topic` as a member of `refused_group`.
-`stay`: once it has written a record to `topic` and read it as a member of `group`, goes on so for STAY_S seconds,
-with a record every PAUSE_S seconds; then commits.
+`login`: request the topic's metadata, and stop if the broker rejects the login.
+`work`: write a record to `topic`; read until this record as a member of `group`, and commit; write a record to
+`refused_topic`; read `topic` as a member of `refused_group`.
+`stay`: write a record to `topic` and read it as a member of `group`; continue for STAY_S seconds with a record
+every PAUSE_S seconds; commit.
 
-The answer: `cell`, its name, and for each step `""` where it went well, else what went wrong, in the client's own
-words: its name for the error, and what it says. The steps: `login`; `produce`, `consume`, `commit`, then
-`refused_topic`, `refused_group`; after one of the first four that failed come no others. Of `stay`: `sent`,
-`acknowledged`, `read` (counts), `errors` (a list of the errors that the client reported), `commit`; `login` alone
-where it did not come so far. A record that is read twice counts once: a client that lost all its connections joins
-again and reads from the last committed offset.
+The result has `cell`, its name, and for each step "" after a success, else the client's name and text of the
+error. The steps are `login`, `produce`, `consume`, `commit`, `refused_topic`, `refused_group`; a failure of one
+of the first four ends the visit. The result of `stay` has `sent`, `acknowledged`, `read` (counts), `errors` (a
+list of reported errors) and `commit`, or only `login` after a failed login. A record that is read twice counts
+once: a client that lost all its connections rejoins and reads from the last committed offset.
 """
 
 import concurrent.futures

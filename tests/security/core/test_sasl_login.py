@@ -89,5 +89,5 @@ def test_a_server_that_does_not_know_the_user_is_left(said: bytes) -> None:
     client = scram_exchange(ScramMechanism.SCRAM_SHA_256, "user", "pencil", "rOprNGfwEbeRWgbNEkqO")
     next(client)
     client.send(RFC_7677[1])
-    with pytest.raises(ValueError, match="does not prove"):
+    with pytest.raises(ValueError, match="signature is invalid"):
         client.send(said)

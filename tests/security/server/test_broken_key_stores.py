@@ -73,10 +73,13 @@ def truststore(name: str, content: str | bytes | None = None, type_: str = "PEM"
 BROKEN: Final[Mapping[str, tuple[Properties, str]]] = {
     "no file": ({**PEM, **key_store("no")}, "ssl.keystore.location: .*no such file"),
     "a directory": ({**PEM, **key_store("")}, "ssl.keystore.location: .*directory"),
-    "no key": ({**PEM, **key_store("s.pem", SERVER.chain_pem)}, "ssl.keystore.location: .*there is no key"),
+    "no key": (
+        {**PEM, **key_store("s.pem", SERVER.chain_pem)},
+        "ssl.keystore.location: .*the key is missing",
+    ),
     "no certificate": (
         {**PEM, **key_store("s.pem", SERVER.key_pem())},
-        "ssl.keystore.location: .*no certificate",
+        "ssl.keystore.location: .*certificate is missing",
     ),
     "a bad certificate": (
         {**PEM, **key_store("s.pem", SERVER.key_pem() + pem_block("CERTIFICATE"))},
@@ -88,15 +91,15 @@ BROKEN: Final[Mapping[str, tuple[Properties, str]]] = {
     ),
     "not that of the key": (
         {**PEM, **key_store("s.pem", SERVER.key_pem() + OTHER.chain_pem)},
-        "ssl.keystore.location: .*not that of the key",
+        "ssl.keystore.location: .*does not belong to the key",
     ),
     "the wrong order": (
         {**PEM, **key_store("s.pem", SERVER.key_pem() + MIDDLE.certificate_pem + SERVER.certificate_pem)},
-        "has to be the first",
+        "must be the first",
     ),
     "a strange kind of key": (
         {**PEM, **key_store("s.pem", SERVER.key_pem() + of_strange_curve())},
-        "ssl.keystore.location: .*a kind of key",
+        "ssl.keystore.location: .*type of key",
     ),
     "no password of a key": (
         {**PEM, **key_store("s.pem", SERVER.key_pem("x") + SERVER.chain_pem)},
@@ -120,7 +123,7 @@ BROKEN: Final[Mapping[str, tuple[Properties, str]]] = {
             "ssl.keystore.key": SERVER.key_pem(),
             "ssl.keystore.certificate.chain": OTHER.certificate_pem,
         },
-        "ssl.keystore.certificate.chain: .*not that of the key",
+        "ssl.keystore.certificate.chain: .*does not belong to the key",
     ),
     "the wrong password": (
         {**P12, **key_store("s.p12", SERVER.pkcs12()), "ssl.keystore.password": "secret"},
@@ -128,7 +131,7 @@ BROKEN: Final[Mapping[str, tuple[Properties, str]]] = {
     ),
     "another password of the key": (
         {**P12, **key_store("s.p12", SERVER.pkcs12()), "ssl.key.password": "secret"},
-        "ssl.key.password: is not ssl.keystore.password",
+        "ssl.key.password: .*ssl.keystore.password",
     ),
     "a PKCS12 without a key": (
         {**P12, **key_store("s.p12", KEYLESS), "ssl.keystore.password": "unused"},
@@ -151,7 +154,7 @@ BROKEN: Final[Mapping[str, tuple[Properties, str]]] = {
     ),
     "a JKS with another password of the key": (
         {**P12, **key_store("s.jks", SERVER.jks(key_password="other-secret"))},
-        "ssl.key.password: it is wrong for the key in .*/s.jks",
+        "ssl.key.password: is wrong for the key in .*/s.jks",
     ),
     "a JKS without a key": (
         {**P12, **key_store("s.jks", java_truststore(SERVER))},
@@ -163,12 +166,12 @@ BROKEN: Final[Mapping[str, tuple[Properties, str]]] = {
     ),
     "a JCEKS": (
         {**P12, **key_store("s.jceks", b"\xce\xce\xce\xce\0\0\0\2")},
-        "/s.jceks is a JCEKS.*-srckeystore [^ ]*/s.jceks -srcstoretype JCEKS -destkeystore [^ ]*/s.p12 ",
+        "/s.jceks has the format JCEKS.*-srckeystore [^ ]*/s.jceks -srcstoretype JCEKS -destkeystore [^ ]*/s.p12 ",
     ),
     "no truststore": (truststore("no"), "ssl.truststore.location: .*no such file"),
     "a truststore without certificates": (
         truststore("t.pem", "nothing"),
-        "ssl.truststore.location: .*no certificate",
+        "ssl.truststore.location: .*certificate is missing",
     ),
     "a truststore without its password": (
         truststore("t.p12", TRUSTED, "JKS"),

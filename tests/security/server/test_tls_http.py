@@ -54,7 +54,7 @@ def test_the_http_port_speaks_tls_and_a_listener_reads_its_certificate_again(tmp
             urllib.request.urlopen(f"http://{daemon.http}/health", timeout=TIMEOUT_S)
         daemon.hang_up()
         for _ in range(100):
-            if any("read its stores again" in line for line in daemon.stderr):
+            if any("reloaded its stores" in line for line in daemon.stderr):
                 break
             assert daemon.is_alive()
         else:
@@ -70,5 +70,5 @@ def test_what_is_broken_is_named(tmp_path: Path) -> None:
     assert isinstance(create_http_context(str(good), str(good), OsFiles()), ssl.SSLContext)
     with pytest.raises(StartFailed, match=r"http\.tls.key: .*no such file"):
         create_http_context(str(good), str(tmp_path / "no"), OsFiles())
-    with pytest.raises(StartFailed, match=r"http\.tls.certificate: .*not that of the key"):
+    with pytest.raises(StartFailed, match=r"http\.tls.certificate: .*does not belong to the key"):
         create_http_context(str(good), str(other), OsFiles())
