@@ -52,10 +52,11 @@ class ControlPlane:
         """Create the control plane of an open server.
 
         Args:
-            services: The open parts of the server.
-            namespaces: All brokers of the process, for a broker beside the daemon's own.
-            group_removals: The group removals of a namespace, which outlive a reset.
-            commits: A feed of stored commits that its creator connects with the oracles; None to observe commits
+            services: the open parts of the server.
+            namespaces: all brokers of the process, for a broker besides the daemon's own; None for the daemon's
+                own.
+            group_removals: the removals of a namespace, which outlive its resets; None: new ones.
+            commits: a feed of stored commits that its creator connects with the oracles; None to observe commits
                 from now on, if `oracle.commits` is on.
         """
         self.services: Final = services

@@ -39,7 +39,7 @@ def test_misspelt_fields_are_refused(body: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "pointer", "word"),
     [
-        ({}, "", "nothing"),
+        ({}, "", "condition"),
         ({"state": "stable"}, "/state", "did you mean Stable?"),
         ({"state": "up"}, "/state", "PreparingRebalance"),
         ({"members": -1}, "/members", "less than 0"),

@@ -81,7 +81,7 @@ def test_a_working_group_has_no_findings() -> None:
     ("assigned", "oracle", "words"),
     [
         ({"a": (0, 1), "b": (1, 2)}, OracleName.DOUBLE_OWNER, "foo-1 is"),
-        ({"a": (0,), "b": (1,)}, OracleName.ORPHAN_PARTITION, "Nobody has foo-2"),
+        ({"a": (0,), "b": (1,)}, OracleName.ORPHAN_PARTITION, "No member owns foo-2"),
     ],
 )
 def test_contradictory_group_views_are_violations(

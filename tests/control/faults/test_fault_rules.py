@@ -46,7 +46,7 @@ HOLD = {"at": "request", "hold": True}
         ({"on": {"event": []}, "do": {"failover": True}}, ProblemKind.BAD_REQUEST, "event"),
         ({"do": {"at": "request"}}, ProblemKind.BAD_REQUEST, "nothing"),
         ({"do": {"at": "request", "hold": True, "drop": True}}, ProblemKind.BAD_REQUEST, "hold, drop"),
-        ({"do": {"hold": True}}, ProblemKind.BAD_REQUEST, "where"),
+        ({"do": {"hold": True}}, ProblemKind.BAD_REQUEST, "point"),
         ({"match": {"api": "JoinGroop"}, "do": HOLD}, ProblemKind.BAD_REQUEST, "JoinGroop"),
         ({"match": {"generation": "many"}, "do": HOLD}, ProblemKind.BAD_REQUEST, "many"),
         ({"match": {"error": "NOPE"}, "do": {"at": "answer", "hold": True}}, ProblemKind.BAD_REQUEST, "NOPE"),
@@ -82,7 +82,7 @@ HOLD = {"at": "request", "hold": True}
             ProblemKind.NOT_POSSIBLE,
             "first_join",
         ),
-        ({"match": {"error": "NONE"}, "do": HOLD}, ProblemKind.NOT_POSSIBLE, "answer"),
+        ({"match": {"error": "NONE"}, "do": HOLD}, ProblemKind.NOT_POSSIBLE, "response"),
         ({"do": {"at": "request", "throttle_ms": 5}}, ProblemKind.NOT_POSSIBLE, "throttle_ms"),
         (
             {

@@ -149,13 +149,13 @@ def test_a_key_that_says_what_it_is_for_is_for_that_alone() -> None:
         (b"[" * 100_000, "JSON"),
         (b"{}", "keys"),
         (b'{"keys":{}}', "keys"),
-        (b'{"keys":[]}', "none of 0"),
+        (b'{"keys":[]}', "none of the 0"),
         (
             b'{"keys":[5,{},{"kty":"x"},{"kty":"RSA"},{"kty":"RSA","n":"AQAB","e":"AQAB"},{"kty":[]}]}',
-            "none of 6",
+            "none of the 6",
         ),
-        (b'{"keys":[{"kty":"oct","k":"a2V5"}]}', "none of 1"),
-        (b'{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}', "none of 1"),
+        (b'{"keys":[{"kty":"oct","k":"a2V5"}]}', "none of the 1"),
+        (b'{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}', "none of the 1"),
         (b'{"keys":[' + b"{}," * 1000 + b"{}]}", "1001"),
     ],
 )

@@ -83,7 +83,7 @@ def test_any_text_is_rules_or_is_refused(text: str) -> None:
     [
         ("CN=(.*)", "CN=(.*)"),
         ("DEFAULT, RULE:(.*/$1/", r"\(\.\* cannot be read"),
-        ("RULE:CN=.*/$1/", "group that is not there, 1"),
+        ("RULE:CN=.*/$1/", "unknown group, 1"),
         ("RULE:(.*)/a$/", "without a group"),
     ],
 )

@@ -306,7 +306,7 @@ def test_what_has_expired_is_a_warning(tmp_path: Path, caplog: pytest.LogCapture
     old = AUTHORITY.sign("CN=old", days=-1)
     tls_of(tmp_path, listener(Path(written(tmp_path, "old.pem", old.pem))))
     (line,) = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
-    assert "CN=old has expired" in line
+    assert "CN=old expired at" in line
     assert "ssl.keystore.location" in line
 
 

@@ -81,7 +81,7 @@ async def test_keys_come_by_http_from_this_machine(tmp_path: Path) -> None:
         ({"status": 500}, "500"),
         ({"status": 302, "headers": {"Location": "/other"}}, "302"),
         ({"document": b"<html>"}, "JSON"),
-        ({"document": b'{"keys":[]}'}, "none of 0"),
+        ({"document": b'{"keys":[]}'}, "none of the 0"),
         ({"document": b" " * (1024 * 1024 + 1)}, "1048576 bytes"),
         ({"headers": {"Content-Encoding": "gzip"}, "document": b"\x1f\x8b"}, "JSON"),
     ],
@@ -107,7 +107,7 @@ async def test_a_provider_that_does_not_answer_ends_the_start(tmp_path: Path) ->
     [
         ("http://id.example/keys", "http:"),
         ("http://127.0.0.1.id.example/keys", "http:"),
-        ("https://id.example:99999/keys", "address"),
+        ("https://id.example:99999/keys", "URL"),
         ("file:keys", "no such file"),
         ("file://other/keys", "this machine"),
         ("file:///no/such/keys.json", "no such file"),
