@@ -37,6 +37,9 @@ class Directory(Protocol):
     def read(self, relative: str) -> bytes:
         """Read a whole small file."""
 
+    def fetch(self, relative: str, copy: str) -> str:
+        """Return the local path of a file; `copy` if it had to be copied there."""
+
     def write(self, relative: str, data: bytes) -> None:
         """Replace a small file atomically."""
 
@@ -79,6 +82,9 @@ class LocalDirectory:
     def read(self, relative: str) -> bytes:
         with open(self.path(relative), "rb") as file:
             return file.read()
+
+    def fetch(self, relative: str, copy: str) -> str:
+        return self.path(relative)
 
     def write(self, relative: str, data: bytes) -> None:
         temporary = f"{relative}.{uuid4().hex}{_TEMPORARY_SUFFIX}"
@@ -198,6 +204,12 @@ class HadoopDirectory:
             return bytes(self._jvm().org.apache.commons.io.IOUtils.toByteArray(stream))
         finally:
             stream.close()
+
+    def fetch(self, relative: str, copy: str) -> str:
+        files, place = self._at(relative)
+        local = self._jvm().org.apache.hadoop.fs.Path(f"file://{copy}")
+        files.copyToLocalFile(False, place, local, True)
+        return copy
 
     def write(self, relative: str, data: bytes) -> None:
         temporary = f"{relative}.{uuid4().hex}{_TEMPORARY_SUFFIX}"

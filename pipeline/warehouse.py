@@ -91,7 +91,7 @@ class Warehouse:
             return
         self.check_version()
         if needs_gold:
-            self._check_gold(BUILD_INFO_NAME)
+            self.check_gold(BUILD_INFO_NAME)
 
     def create(self) -> None:
         """Create an empty warehouse in a missing or empty directory, or check an existing one.
@@ -177,9 +177,19 @@ class Warehouse:
         Raises:
             BadInput: the table was not built.
         """
-        self._check_gold(name)
+        self.check_gold(name)
         reader = spark.read if ddl is None else spark.read.schema(ddl)
         return reader.parquet(self.path(name))
+
+    def batch_directories(self, name: str) -> list[str]:
+        """Return the directories of a silver table that contain the rows of complete batches, in order."""
+        last = max(self.complete_batches(), default=EMPTY_BATCH)
+        numbers = sorted(int(each.partition("=")[2]) for each in self.directory.names(name) if "=" in each)
+        return [batch_path(name, number) for number in numbers if EMPTY_BATCH < number <= last]
+
+    def data_files(self, place: str) -> list[str]:
+        """Return the names of the Parquet files in a directory of a table."""
+        return [name for name in self.directory.names(place) if is_data(name)]
 
     # Temporary files of a build
 
@@ -187,7 +197,8 @@ class Warehouse:
         """Remove the files of an interrupted build. The caller must hold the build lock."""
         self.directory.delete(SCRATCH)
 
-    def _check_gold(self, name: str) -> None:
+    def check_gold(self, name: str) -> None:
+        """Raise BadInput unless a gold table was built."""
         if not self.directory.exists(name):
             raise BadInput(f"{self.path(name)}: does not exist: build the tables first")
 

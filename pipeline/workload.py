@@ -64,18 +64,6 @@ def of_build(warehouse: str, *, full: bool = False) -> Workload:
     return _of(sizes, warehouse)
 
 
-def of_report(warehouse: str) -> Workload:
-    """Estimate a report, which reads the gold tables."""
-
-    def sizes(place: Warehouse) -> tuple[int, int]:
-        names = place.directory.names("")
-        tables = [name for name in names if name not in SILVER and not name.startswith("_")]
-        size_bytes = sum(bytes_below(place.path(name)) for name in tables)
-        return size_bytes, size_bytes
-
-    return _of(sizes, warehouse)
-
-
 def log_bytes(log_dir: str) -> int:
     """Return the size of all segments of the offsets log.
 

@@ -12,7 +12,7 @@ import click
 from pipeline.cli.spark_command import SparkCommand
 
 if TYPE_CHECKING:
-    from pipeline.report.gather import Selection
+    from pipeline.report.report_tables import Selection
 
 _OUT: Final = "groupd-report.html"
 _GROUPS: Final = 12
@@ -65,7 +65,7 @@ def selection_of(
     Raises:
         UsageError: the options conflict.
     """
-    from pipeline.report.gather import Selection
+    from pipeline.report.report_tables import Selection
 
     if since is not None and until is not None and since >= until:
         raise click.UsageError("--since is not before --until")
@@ -88,21 +88,25 @@ def announce_report(out: str, *, is_opened: bool) -> None:
 @click.command(cls=SparkCommand)
 @click.option("--warehouse", required=True, metavar="DIR", help="where the tables are")
 @report_options
-@click.option("--master", metavar="URL", help="of Spark; default: local[*], or what spark-submit says")
+@click.option("--master", metavar="URL", help="of Spark, which copies the tables of a warehouse behind a URL")
 def report(warehouse: str, out: str, master: str | None, is_opened: bool, **options: Any) -> None:
     """Write a report on the tables to one HTML file."""
+    from pipeline.directory import local_path
     from pipeline.report.page import check_out, write_report
-    from pipeline.session import start
     from pipeline.warehouse import Warehouse
-    from pipeline.workload import of_report
 
     selection = selection_of(**options)
     check_out(out)
     place = Warehouse(warehouse)
     place.check_before_spark(needs_gold=True)
-    spark = start(master, workload=of_report(warehouse))
-    try:
-        write_report(spark, place, out, selection)
-    finally:
-        spark.stop()
+    if local_path(warehouse) is not None:
+        write_report(place, out, selection)
+    else:
+        from pipeline.session import start
+
+        spark = start(master)
+        try:
+            write_report(place, out, selection)
+        finally:
+            spark.stop()
     announce_report(out, is_opened=is_opened)

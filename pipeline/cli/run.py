@@ -37,13 +37,13 @@ def run(
     from pipeline.report.page import check_out, write_report
     from pipeline.session import check_java, start
     from pipeline.warehouse import Warehouse
-    from pipeline.workload import of_build, of_ingest, of_report
+    from pipeline.workload import of_build, of_ingest
 
     shown = Shown()
     settings = settings_of(log_dir, bootstrap, log_end_offsets, offsets_retention_minutes, full, shown)
     selection = selection_of(**options)
     check_out(out)
-    workload = max(of_ingest(log_dir, warehouse), of_build(warehouse, full=full), of_report(warehouse))
+    workload = max(of_ingest(log_dir, warehouse), of_build(warehouse, full=full))
     check_java()
     with shown:
         spark = start(master, workload=workload)
@@ -61,7 +61,7 @@ def run(
                 )
             build(spark, place, settings)
             shown.begins(Step(1, 1, "report"))
-            write_report(spark, place, out, selection)
+            write_report(place, out, selection)
         finally:
             spark.stop()
     announce_report(out, is_opened=is_opened)

@@ -4,91 +4,51 @@ Sums cover all selected groups; details cover only the top groups. Groups are ra
 rebalances, and the best rank in any of these counts.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import reduce
-from typing import Any, Final
+from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import functions as sf
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.errors import BadInput
 from pipeline.gold.anomalies.anomaly_schema import ANOMALIES
 from pipeline.gold.build_info import BUILD_INFO
 from pipeline.gold.commit_stats import COMMIT_STATS
-from pipeline.gold.group_kinds import CONSUMER, GROUP_KINDS, MIGRATED
-from pipeline.gold.group_records import ASSIGNED
+from pipeline.gold.group_kinds import GROUP_KINDS
+from pipeline.gold.grouping import Grouping
 from pipeline.gold.lag import LAG
 from pipeline.gold.ownership import OWNERSHIP
 from pipeline.gold.progress import PROGRESS
 from pipeline.gold.rebalance_causes import REBALANCE_CAUSES
 from pipeline.gold.rebalance_stats import REBALANCE_STATS
 from pipeline.gold.velocity import VELOCITY
-from pipeline.report.findings import shown_findings
+from pipeline.report.report_tables import (
+    EVERYTHING,
+    ReportTables,
+    Row,
+    Selection,
+    aggregate,
+    rank_within_groups,
+    sort_indices,
+)
+from pipeline.report.summaries import find_most_remarkable, summarise_groups, total_groups
 from pipeline.report.troubles import assignors, troubles
+from pipeline.silver.schemas import INGEST_FINDINGS, UNKNOWN_RECORDS
 from pipeline.table import Table
 from pipeline.warehouse import Warehouse
 
-Row = dict[str, Any]
-
-MAX_GROUPS: Final = 12
 MAX_ANOMALIES: Final = 15
 MAX_CLIENTS: Final = 6
 MAX_PARTITIONS: Final = 8
 MAX_KINDS: Final = 20
 MAX_REBALANCES: Final = 10
+MAX_FINDINGS: Final = 20
 MAX_PLOTTED: Final = 2000
 """The most rows of a group in one plot."""
 
-_MEASURES: Final = ("n_anomalies", "lag", "commits", "n_rebalances")
-"""A group that ranks high in one of these is shown."""
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_TABLES: Final = (
-    BUILD_INFO,
-    VELOCITY,
-    PROGRESS,
-    LAG,
-    GROUP_KINDS,
-    REBALANCE_STATS,
-    REBALANCE_CAUSES,
-    OWNERSHIP,
-    COMMIT_STATS,
-    ANOMALIES,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The part of the tables to report: from `since`, before `until`, these groups (None: all), details of at most
-    `n_groups`.
-    """
-
-    since: datetime | None = None
-    until: datetime | None = None
-    groups: tuple[str, ...] | None = None
-    n_groups: int = MAX_GROUPS
-    ledger: str | None = None
-    """The daemon's ledger file, with data that the log lacks."""
-
-    def within(self, start: str, end: str | None = None) -> Column:
-        """Select the rows with an interval [start, end] (end NULL: open) that overlaps the period."""
-        condition = sf.lit(True)
-        if self.since is not None:
-            last = sf.col(start) if end is None else sf.coalesce(end, sf.lit(self.since))
-            condition &= last >= sf.lit(self.since)
-        if self.until is not None:
-            condition &= sf.col(start) < sf.lit(self.until)
-        return condition
-
-    def of_groups(self, frame: DataFrame) -> DataFrame:
-        """Select the rows of the selected groups."""
-        return frame if self.groups is None else frame.where(sf.col("group").isin(*self.groups))
-
-
-EVERYTHING: Final = Selection()
 
 
 @dataclass(slots=True)
@@ -129,244 +89,162 @@ class Gathered:
     unknown: list[Row]
 
 
-def gather(spark: SparkSession, warehouse: Warehouse, selection: Selection) -> Gathered:
+def gather(warehouse: Warehouse, selection: Selection = EVERYTHING) -> Gathered:
     """Gather the content of the report.
 
     Raises:
         BadInput: the gold tables are missing or have another version.
     """
     warehouse.check_version()
-    whole = {table.name: _gold(spark, warehouse, table) for table in _TABLES}
-    tables = {
-        name: frame if name == BUILD_INFO.name else selection.of_groups(frame)
-        for name, frame in whole.items()
-    }
-    info = _rows(tables["build_info"])[0]
+    with ReportTables(warehouse, selection) as tables:
+        return _gather(warehouse, selection, tables)
+
+
+def _gather(warehouse: Warehouse, selection: Selection, tables: ReportTables) -> Gathered:
+    info = next(
+        row for rows in tables.whole_chunks(BUILD_INFO, BUILD_INFO.schema.names) for row in rows.to_pylist()
+    )
     first, last = info["first_record_ts"] or _EPOCH, info["last_record_ts"] or _EPOCH
     start = max(first, selection.since) if selection.since else first
     end = max(start, min(last, selection.until) if selection.until else last)
-    velocity = tables["velocity"].where(selection.within("minute"))
-    rebalances = tables["rebalance_stats"].where(selection.within("record_ts"))
-    anomalies = tables["anomalies"].where(selection.within("ts", "until_ts"))
-    summaries = _summaries(velocity, rebalances, anomalies, tables).persist()
-    try:
-        totals = _rows(_totals(summaries, rebalances))[0]
-        causes = tables["rebalance_causes"].where(selection.within("record_ts"))
-        wrong = _rows(troubles(anomalies, summaries, causes, rebalances))
-        top = _most_remarkable(summaries, selection.n_groups)
-    finally:
-        summaries.unpersist()
-    details = {row["group"]: GroupDetails(row) for row in top}
-    shown = sf.col("group").isin(*details)
-    _fill(details, tables, selection, shown)
-    kinds = _rows(anomalies.groupBy("kind").agg(sf.count("*").alias("n")).orderBy(sf.desc("n"), "kind"))
-    back = (
-        anomalies.where(sf.col("kind") == "offset_rewind").orderBy(sf.desc("amount"), "log_offset").limit(1)
-    )
-    overall = (
-        tables["progress"]
-        .where(selection.within("step_ts"))
-        .withColumn("name", sf.when(shown, sf.col("group")))
-    )
-    findings = shown_findings(
-        warehouse.silver(spark, "ingest_findings"), whole["velocity"], whole["rebalance_stats"]
-    )
-    unknown = warehouse.silver(spark, "unknown_records").groupBy("key_type").agg(sf.count("*").alias("n"))
+    every_rebalance = tables.read(REBALANCE_STATS, is_in_period=False)
+    rebalances = selection.select_period(REBALANCE_STATS, every_rebalance)
+    anomalies, causes = tables.read(ANOMALIES), tables.read(REBALANCE_CAUSES)
+    summaries = summarise_groups(tables, rebalances, every_rebalance, anomalies)
+    details = {row["group"]: GroupDetails(row) for row in find_most_remarkable(summaries, selection.n_groups)}
+    _fill(details, tables, {"rebalances": rebalances, "causes": causes, "anomalies": anomalies})
     return Gathered(
         warehouse=warehouse.root,
         selection=selection,
         info=info,
         start=start,
         end=end,
-        totals=totals,
+        totals=total_groups(summaries, rebalances),
         groups=list(details.values()),
-        troubles=wrong,
-        assignors=_rows(assignors(causes)),
-        worst_anomaly=next(iter(_rows(back)), None),
-        anomaly_kinds={row["kind"]: row["n"] for row in kinds},
-        overall=_rows(overall.groupBy("name", "step_ts").agg(sf.sum("advance").alias("advance"))),
-        findings=_rows(findings),
-        unknown=_rows(unknown.orderBy("key_type")),
+        troubles=troubles(anomalies, summaries, causes, rebalances),
+        assignors=assignors(causes),
+        worst_anomaly=_find_longest_rewind(anomalies),
+        anomaly_kinds=_count_kinds(anomalies),
+        overall=_sum_progress(tables, list(details)),
+        findings=_select_findings(tables),
+        unknown=_count_unknown(tables),
     )
 
 
-def _gold(spark: SparkSession, warehouse: Warehouse, table: Table) -> DataFrame:
-    frame = warehouse.gold(spark, table.name)
-    for column, _ in table.columns:
-        if column not in frame.columns:
-            raise BadInput(f"{warehouse.path(table.name)}: has no column {column}: build the tables anew")
-    return frame
+def _count_kinds(anomalies: pa.Table) -> dict[str, int]:
+    """Return the number of anomalies of each kind, the most frequent first."""
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(anomalies.column("kind")).to_pylist()}
+    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
 
-def _summaries(
-    velocity: DataFrame, rebalances: DataFrame, anomalies: DataFrame, tables: dict[str, DataFrame]
-) -> DataFrame:
-    """Return one row for each group."""
-    sums = ("commits", "unmoved_commits", "rewinds", "transactional_commits", "advance")
-    consumed = velocity.groupBy("group").agg(
-        *(sf.sum(name).alias(name) for name in sums), sf.sum("elapsed_s").alias("elapsed_s")
-    )
-    joined = rebalances.groupBy("group").agg(
-        sf.count_if(sf.col("kind") == "rebalance").alias("n_rebalances"),
-        sf.count_if(sf.col("kind") == "emptied").alias("n_emptied"),
-        sf.max(sf.when(~sf.col("pause_spans_empty"), sf.col("consumption_pause_ms"))).alias(
-            "longest_pause_ms"
-        ),
-    )
-    state = (
-        tables["rebalance_stats"]
-        .groupBy("group")
-        .agg(
-            sf.max_by("n_members", "log_offset").alias("n_members"),
-            sf.max_by(sf.coalesce("ended_by", sf.lit(ASSIGNED)), "log_offset").alias("ended_by"),
-            sf.max_by("protocol", "log_offset").alias("protocol"),
-        )
-    )
-    behind = (
-        tables["lag"]
-        .groupBy("group")
-        .agg(
-            sf.sum("lag").alias("lag"),
-            sf.sum("lost").alias("lost"),
-            sf.count("*").alias("n_partitions"),
-            sf.count("lag").alias("n_measured"),
-            sf.min("unread_since_ts").alias("unread_since_ts"),
-            sf.max("measured_ts").alias("measured_ts"),
-            sf.max("commit_ts").alias("last_commit_ts"),
-        )
-    )
-    odd = anomalies.groupBy("group").agg(
-        sf.count("*").alias("n_anomalies"),
-        sf.count_if(sf.col("kind") == "expiring_offsets").alias("n_expiring"),
-    )
-    kinds = (
-        tables["group_kinds"]
-        .groupBy("group")
-        .agg(
-            sf.max_by("kind", "from_log_offset").alias("group_kind"),
-            sf.count_if(sf.col("ended_by") == MIGRATED).alias("n_migrations"),
-        )
-    )
-    parts = (consumed, joined, state, kinds, behind, odd)
-    # Each part has at most one row for a group, so a maximum over the union replaces four more expensive joins.
-    united = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
-    names = [name for name in united.columns if name != "group"]
-    all_of_them = united.groupBy("group").agg(*(sf.max(name).alias(name) for name in names))
-    zero = (
-        *sums,
-        "n_migrations",
-        "n_rebalances",
-        "n_emptied",
-        "n_anomalies",
-        "n_expiring",
-        "n_partitions",
-        "n_measured",
-    )
-    return all_of_them.fillna(0, subset=list(zero))
+def _find_longest_rewind(anomalies: pa.Table) -> Row | None:
+    rewinds = anomalies.filter(pc.equal(anomalies.column("kind"), "offset_rewind"))
+    first = sort_indices(rewinds, [("amount", True), ("log_offset", False)])[:1]
+    return next(iter(rewinds.take(first).to_pylist()), None)
 
 
-def _most_remarkable(summaries: DataFrame, limit: int) -> list[Row]:
-    """Return `limit` groups by their best rank in any measure; groups without a measure come last.
+def _sum_progress(tables: ReportTables, shown: list[str]) -> list[Row]:
+    """Return the advance by step and group; `name` is None for all groups without details together."""
 
-    A group outside of the first `limit` of every measure cannot be among them, so only the others are compared.
-    """
-    rest = [sf.desc(name) for name in _MEASURES]
-    tops = [
-        summaries.where(sf.col(name) > 0).orderBy(sf.desc(name), "group").limit(limit) for name in _MEASURES
-    ]
-    tops.append(summaries.orderBy(*rest, "group").limit(limit))
-    found = _rows(reduce(DataFrame.unionByName, tops).distinct())
-    places: dict[str, int] = {}
-    for name in _MEASURES:
-        ranked = sorted((row for row in found if row[name]), key=lambda row: (-row[name], row["group"]))
-        for place, row in enumerate(ranked[:limit]):
-            places[row["group"]] = min(place, places.get(row["group"], place))
+    def chunks() -> Iterator[pa.Table]:
+        for rows in tables.chunks(PROGRESS, ["group", "step_ts", "advance"]):
+            group = rows.column("group")
+            name = pc.if_else(pc.is_in(group, pa.array(shown, pa.string())), group, None)
+            yield rows.drop_columns(["group"]).append_column("name", name)
 
-    def order(row: Row) -> tuple[Any, ...]:
-        return places.get(row["group"], limit), *(-(row[name] or 0) for name in _MEASURES), row["group"]
-
-    return sorted(found, key=order)[:limit]
-
-
-def _totals(summaries: DataFrame, rebalances: DataFrame) -> DataFrame:
-    """Return one row for all groups together."""
-    sums = (
-        "commits", "unmoved_commits", "rewinds", "transactional_commits", "advance", "lag", "lost",
-        "n_rebalances", "n_emptied", "n_anomalies", "n_partitions", "n_measured",
-    )  # fmt: skip
-    quickest = rebalances.agg(
-        sf.median("sync_ms").alias("median_sync_ms"),
-        sf.max("sync_ms").alias("longest_sync_ms"),
-        sf.median("convergence_ms").alias("median_convergence_ms"),
-        sf.max("convergence_ms").alias("longest_convergence_ms"),
-    )
-    return summaries.agg(
-        sf.count("*").alias("n_groups"),
-        *(sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in sums),
-        sf.count_if(sf.col("commits") > 0).alias("n_committing"),
-        sf.count_if(sf.col("n_rebalances") > 0).alias("n_rebalancing"),
-        sf.count_if(sf.col("n_members") > 0).alias("n_with_members"),
-        sf.count_if(sf.col("n_members") == 0).alias("n_empty"),
-        sf.count_if(sf.col("n_members").isNull()).alias("n_simple"),
-        sf.count_if(sf.col("group_kind") == CONSUMER).alias("n_consumer_groups"),
-        sf.sum("n_migrations").alias("n_migrations"),
-        sf.count_if(sf.col("n_anomalies") > 0).alias("n_odd"),
-        sf.count_if(sf.col("n_expiring") > 0).alias("n_expiring"),
-        sf.max("longest_pause_ms").alias("longest_pause_ms"),
-        sf.max_by("group", "longest_pause_ms").alias("longest_pause_group"),
-        sf.max_by("group", "commits").alias("busiest_group"),
-        sf.max("commits").alias("busiest_commits"),
-        sf.max_by("advance", "commits").alias("busiest_advance"),
-        sf.max_by("group", "unmoved_commits").alias("idlest_group"),
-        sf.max("unmoved_commits").alias("idlest_commits"),
-        sf.max_by("group", "lag").alias("laggard"),
-        sf.max("lag").alias("laggard_lag"),
-        sf.max_by("group", "n_rebalances").alias("restless_group"),
-        sf.max("n_rebalances").alias("restless_rebalances"),
-        sf.min("unread_since_ts").alias("unread_since_ts"),
-        sf.max("measured_ts").alias("measured_ts"),
-        sf.slice(
-            sf.array_sort(sf.collect_set(sf.when(sf.col("n_members") == 0, sf.col("group")))), 1, 100
-        ).alias("empty_groups"),
-    ).crossJoin(quickest)
-
-
-def _fill(
-    details: dict[str, GroupDetails], tables: dict[str, DataFrame], selection: Selection, shown: Column
-) -> None:
-    """Add the rows of the groups with details."""
-    within = {
-        "progress": selection.within("step_ts"),
-        "rebalance_stats": selection.within("record_ts"),
-        "rebalance_causes": selection.within("record_ts"),
-        "ownership": selection.within("from_ts", "to_ts"),
-        "anomalies": selection.within("ts", "until_ts"),
-    }
-    chosen: dict[str, tuple[str, list[Column | str], int]] = {
-        "progress": ("progress", ["step_ts"], 100 * MAX_PLOTTED),
-        "rebalance_stats": ("rebalances", [sf.desc("log_offset")], MAX_PLOTTED),
-        "rebalance_causes": ("causes", [sf.desc("log_offset")], MAX_PLOTTED),
-        "ownership": ("ownership", [sf.desc("from_log_offset")], MAX_PLOTTED),
-        "anomalies": ("anomalies", [sf.desc("ts"), "log_offset"], MAX_ANOMALIES),
-        "group_kinds": ("kinds", ["from_log_offset"], MAX_KINDS),
-        "commit_stats": ("clients", [sf.desc("commits")], MAX_CLIENTS),
-        "lag": ("partitions", [sf.desc("lag"), "topic", "partition"], MAX_PARTITIONS),
-    }
-    for table, (attribute, order, limit) in chosen.items():
-        frame = tables[table].where(shown & within.get(table, sf.lit(True)))
-        place = sf.row_number().over(Window.partitionBy("group").orderBy(*order))
-        ranked = frame.withColumn("place", place).where(sf.col("place") <= limit)
-        for group, rows in _by_group(_rows(ranked.orderBy("group", "place"))).items():
-            setattr(details[group], attribute, rows)
-
-
-def _by_group(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row["group"]].append(row)
+    found: list[Row] = aggregate(chunks(), ["name", "step_ts"], advance="sum").to_pylist()
     return found
 
 
-def _rows(frame: DataFrame) -> list[Row]:
-    rows: list[Row] = frame.toArrow().to_pylist()
-    return rows
+_DETAILS: Final[dict[str, tuple[Table, list[tuple[str, bool]], int]]] = {
+    "progress": (PROGRESS, [("step_ts", False)], 100 * MAX_PLOTTED),
+    "rebalances": (REBALANCE_STATS, [("log_offset", True)], MAX_PLOTTED),
+    "causes": (REBALANCE_CAUSES, [("log_offset", True)], MAX_PLOTTED),
+    "ownership": (OWNERSHIP, [("from_log_offset", True)], MAX_PLOTTED),
+    "anomalies": (ANOMALIES, [("ts", True), ("log_offset", False)], MAX_ANOMALIES),
+    "kinds": (GROUP_KINDS, [("from_log_offset", False)], MAX_KINDS),
+    "clients": (COMMIT_STATS, [("commits", True)], MAX_CLIENTS),
+    "partitions": (LAG, [("lag", True), ("topic", False), ("partition", False)], MAX_PARTITIONS),
+}
+"""By attribute of GroupDetails: the table, the order of its rows and their greatest number."""
+
+
+def _fill(details: dict[str, GroupDetails], tables: ReportTables, known: dict[str, pa.Table]) -> None:
+    """Add the rows of the groups with details. `known`: tables that are in memory, by attribute."""
+    shown = pa.array(list(details), pa.string())
+    for attribute, (table, order, limit) in _DETAILS.items():
+        if attribute in known:
+            rows = known[attribute].filter(pc.is_in(known[attribute].column("group"), shown))
+        else:
+            rows = tables.read(table, groups=list(details))
+        for group, own in rank_within_groups(rows, order, limit).items():
+            setattr(details[group], attribute, own)
+
+
+def _select_findings(tables: ReportTables) -> list[Row]:
+    """Return at most MAX_FINDINGS findings in the order of their discovery, each with the number of its kind in
+    `n_of_kind`.
+
+    The first ones of every kind come before the later ones of any, because aborted transactions may be many. An
+    open transaction is left out if it has ended since: then ingest has read a record after its first offset.
+    """
+    columns = [name for name in INGEST_FINDINGS.schema.names if name != "ingest_batch"]
+    rows = pa.concat_tables(tables.silver_chunks(INGEST_FINDINGS, columns))
+    rows = rows.filter(pc.invert(_are_over(rows, _find_read_offsets(tables, rows))))
+    order = [("found_ts", False), ("log_partition", False), ("first_offset", False)]
+    rows = rows.take(sort_indices(rows, order))
+    by_kind = Grouping(rows, ["kind"])
+    places = np.zeros(len(rows), np.int64)
+    for code in range(len(by_kind)):
+        own = np.flatnonzero(by_kind.codes == code)
+        places[own] = np.arange(len(own))
+    chosen = np.sort(np.argsort(places, kind="stable")[:MAX_FINDINGS])
+    found: list[Row] = rows.take(pa.array(chosen)).to_pylist()
+    counts = by_kind.count()
+    return [
+        row | {"n_of_kind": int(counts[by_kind.codes[place]])}
+        for row, place in zip(found, chosen, strict=True)
+    ]
+
+
+def _find_read_offsets(tables: ReportTables, findings: pa.Table) -> pa.Table:
+    """Return the last read offset of each log partition, as far as the tables show."""
+    columns = ["log_partition", "last_log_offset"]
+    aborted = findings.filter(pc.equal(findings.column("kind"), "aborted_transaction"))
+    parts = [
+        aggregate(tables.whole_chunks(table, columns), ["log_partition"], last_log_offset="max")
+        for table in (VELOCITY, REBALANCE_STATS)
+    ]
+    parts.append(
+        pa.table(
+            {
+                "log_partition": aborted.column("log_partition"),
+                "last_log_offset": aborted.column("first_offset"),
+            }
+        )
+    )
+    return aggregate(parts, ["log_partition"], last_log_offset="max")
+
+
+def _are_over(findings: pa.Table, read: pa.Table) -> pa.Array:
+    """Return for each finding whether it is an open transaction that has ended."""
+    last = dict(zip(*(column.to_pylist() for column in read.columns), strict=True))
+    is_over = [
+        kind == "open_transaction" and (last.get(number) or -1) >= first
+        for kind, number, first in zip(
+            *(findings.column(name).to_pylist() for name in ("kind", "log_partition", "first_offset")),
+            strict=True,
+        )
+    ]
+    return pa.array(is_over, pa.bool_())
+
+
+def _count_unknown(tables: ReportTables) -> list[Row]:
+    """Return the number of unknown records of each key type."""
+    chunks = (
+        rows.append_column("n", pa.array(np.ones(len(rows), np.int64)))
+        for rows in tables.silver_chunks(UNKNOWN_RECORDS, ["key_type"])
+    )
+    counts = aggregate(chunks, ["key_type"], n="sum")
+    found: list[Row] = counts.take(sort_indices(counts, [("key_type", False)])).to_pylist()
+    return found

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from pyspark.sql import SparkSession
 
 from pipeline.errors import BadInput
 from pipeline.lock import reading
@@ -16,16 +15,15 @@ from pipeline.report.charts.overview import overview
 from pipeline.report.charts.pauses import pauses
 from pipeline.report.charts.timeline import timeline
 from pipeline.report.gather import (
-    EVERYTHING,
     MAX_ANOMALIES,
     MAX_REBALANCES,
     Gathered,
     GroupDetails,
-    Selection,
     gather,
 )
 from pipeline.report.ledger import in_short, read_ledger
 from pipeline.report.rebalances import causes_in_short, worst
+from pipeline.report.report_tables import EVERYTHING, Selection
 from pipeline.report.story import KINDS, findings_of, healthy, story
 from pipeline.report.verdict import Finding
 from pipeline.warehouse import Warehouse
@@ -35,9 +33,7 @@ TEMPLATE: Final = "page.html.j2"
 MAX_FINDINGS: Final = 30
 
 
-def write_report(
-    spark: SparkSession, warehouse: Warehouse, out: str, selection: Selection = EVERYTHING
-) -> Gathered:
+def write_report(warehouse: Warehouse, out: str, selection: Selection = EVERYTHING) -> Gathered:
     """Write the report on a built warehouse to the file `out` atomically. Return its content.
 
     Raises:
@@ -45,7 +41,7 @@ def write_report(
     """
     check_out(out)
     with reading(warehouse):
-        gathered = gather(spark, warehouse, selection)
+        gathered = gather(warehouse, selection)
     text = render(gathered)
     directory = os.path.dirname(os.path.abspath(out))
     try:

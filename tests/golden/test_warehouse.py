@@ -68,7 +68,7 @@ def test_report_ingest_and_build_continue(spark: SparkSession, version: str, tmp
     unpack(golden_path(version, ARCHIVE), warehouse.root)
     assert describe(warehouse) == expected
     out = tmp_path / "report.html"
-    gathered = write_report(spark, warehouse, str(out))
+    gathered = write_report(warehouse, str(out))
     assert gathered.totals["n_groups"] >= len(expected["offsets"])
     assert all(name in out.read_text(encoding="utf-8") for name in expected["offsets"])
 

@@ -82,7 +82,7 @@ def test_a_group_that_migrates_is_told_with_its_epochs(spark: SparkSession, tmp_
     slow = warehouse.gold(spark, "anomalies").where("kind = 'slow_revocation'")
     assert rows(slow, "member", "amount") == [("new", 40)]
     report = tmp_path / "report.html"
-    gathered = write_report(spark, warehouse, str(report))
+    gathered = write_report(warehouse, str(report))
     text = " ".join(line.text for line in story(gathered))
     assert "1 followed the consumer protocol (KIP-848); 1 migration" in text
     page = report.read_text()

@@ -154,7 +154,7 @@ def test_a_real_brokers_directory_is_told_as_the_broker_told_it(
 
 
 def check_report(spark: SparkSession, warehouse: Warehouse, served: Served, out: str) -> None:
-    gathered = write_report(spark, warehouse, out)
+    gathered = write_report(warehouse, out)
     page = Page(Path(out).read_text(encoding="utf-8"))
     assert page.active == []
     assert len(story(gathered)) == 10

@@ -10,8 +10,9 @@ from pyspark.sql import SparkSession
 
 from pipeline.build import GOLD
 from pipeline.errors import BadInput
-from pipeline.report.gather import Gathered, Selection, gather
+from pipeline.report.gather import Gathered, gather
 from pipeline.report.page import check_out
+from pipeline.report.report_tables import Selection
 from pipeline.report.story import story
 from pipeline.report.words import moment
 from tests.browser import chromium, tab
@@ -44,7 +45,7 @@ def idle_for_a_year(made: HandMade) -> None:
 @pytest.fixture(scope="module")
 def gathered(told: Told) -> Gathered:
     """What the report on the eventful history shows."""
-    return gather(told.spark, told.warehouse, Selection(n_groups=N_SHOWN))
+    return gather(told.warehouse, Selection(n_groups=N_SHOWN))
 
 
 def test_the_story_has_ten_lines_with_their_sources(gathered: Gathered) -> None:
@@ -103,7 +104,7 @@ def test_a_transaction_that_never_ended_is_listed_among_many_that_did(told: Told
 
 def test_only_the_period_and_groups_asked_for_are_told(told: Told) -> None:
     selection = Selection(since=at(60), until=at(120), groups=("restless", "small-1"))
-    gathered = gather(told.spark, told.warehouse, selection)
+    gathered = gather(told.warehouse, selection)
     assert [details.summary["group"] for details in gathered.groups] == ["restless", "small-1"]
     assert gathered.totals["n_rebalances"] == 2
     assert gathered.totals["commits"] == 2
@@ -142,7 +143,7 @@ def test_little_makes_a_sane_report_and_a_later_build_replaces_the_tables(
     file = told.warehouse.path(told.warehouse.gold_file("velocity"))
     pq.write_table(pq.read_table(file).drop_columns(["transactional_commits"]), file)
     with pytest.raises(BadInput, match="transactional_commits: build the tables anew"):
-        gather(spark, told.warehouse, Selection())
+        gather(told.warehouse, Selection())
 
 
 @pytest.mark.parametrize("width", [390, 1280])

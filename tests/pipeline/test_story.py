@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.report.gather import EVERYTHING, Gathered
+from pipeline.report.gather import Gathered
+from pipeline.report.report_tables import EVERYTHING
 from pipeline.report.story import story
 from tests.pipeline.hand_made import START
 

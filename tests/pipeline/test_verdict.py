@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.build import BuildSettings, build
-from pipeline.report.gather import Gathered, Selection
+from pipeline.report.gather import Gathered
 from pipeline.report.page import write_report
+from pipeline.report.report_tables import Selection
 from pipeline.report.story import KINDS, findings_of
 from pipeline.report.verdict import KINDS as TOLD
 from pipeline.report.verdict import Context, Finding, Severity, verdict
@@ -40,7 +41,7 @@ def told(spark: SparkSession, directory: Path, fates: dict[str, Fate]) -> tuple[
     fill(warehouse, together(made))
     build(spark, warehouse, BuildSettings(measure=lambda *_: ends))
     out = directory / "report.html"
-    return write_report(spark, warehouse, str(out), Selection(n_groups=N_SHOWN)), out
+    return write_report(warehouse, str(out), Selection(n_groups=N_SHOWN)), out
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from pipeline.workload import (
     log_bytes,
     of_build,
     of_ingest,
-    of_report,
 )
 
 LOG = f"__consumer_offsets-3/{0:020}.log"
@@ -95,21 +94,13 @@ def test_what_a_torn_checkpoint_says_counts_as_nothing(tmp_path: Path, torn: byt
     assert of_ingest(str(log), str(warehouse)) == Workload.MUCH
 
 
-def test_a_report_reads_gold(tmp_path: Path) -> None:
-    batch(tmp_path, 1, 10 * MODERATE_BYTES)
-    sparse(tmp_path / "velocity" / "velocity.parquet", LITTLE_BYTES)
-    assert of_report(str(tmp_path)) == Workload.LITTLE
-    sparse(tmp_path / "lag" / "lag.parquet", 1)
-    assert of_report(str(tmp_path)) == Workload.MODERATE
-
-
 def test_a_warehouse_that_is_not_there_yet_holds_little_and_one_behind_a_url_may_hold_much(
     tmp_path: Path,
 ) -> None:
     sparse(tmp_path / LOG, 1)
     nowhere, behind_a_url = str(tmp_path / "none"), "s3a://bucket/warehouse"
-    assert of_build(nowhere) == of_report(nowhere) == of_ingest(str(tmp_path), nowhere) == Workload.LITTLE
-    assert of_build(behind_a_url) == of_report(behind_a_url) == Workload.MUCH
+    assert of_build(nowhere) == of_ingest(str(tmp_path), nowhere) == Workload.LITTLE
+    assert of_build(behind_a_url) == Workload.MUCH
     assert of_ingest(str(tmp_path), behind_a_url) == Workload.MUCH
 
 
@@ -117,7 +108,7 @@ def test_what_is_wrong_with_a_warehouse_is_left_for_the_command_to_say(tmp_path:
     sparse(tmp_path / LOG, 1)
     (tmp_path / "file").touch()
     for wrong in (str(tmp_path / "file"), str(tmp_path / ("w" * 300))):
-        assert of_build(wrong) == of_report(wrong) == of_ingest(str(tmp_path), wrong) == Workload.MUCH
+        assert of_build(wrong) == of_ingest(str(tmp_path), wrong) == Workload.MUCH
 
 
 def test_of_a_brokers_directory_the_offsets_log_counts_alone(tmp_path: Path) -> None:

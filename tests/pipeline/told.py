@@ -8,8 +8,9 @@ from pyspark.sql import SparkSession
 from pipeline.build import BuildSettings, Built, build
 from pipeline.log_ends.log_end import LogEnd, Period
 from pipeline.log_ends.snapshot import Snapshot
-from pipeline.report.gather import Gathered, Selection
+from pipeline.report.gather import Gathered
 from pipeline.report.page import write_report
+from pipeline.report.report_tables import Selection
 from pipeline.warehouse import Warehouse
 from storage.topic_partition import TopicPartition
 from tests.pipeline.hand_made import HandMade, at, fill
@@ -68,7 +69,7 @@ class Told:
             return ends
 
         build(self.spark, self.warehouse, BuildSettings(measure=measure, on_table=self.built.append))
-        return write_report(self.spark, self.warehouse, str(self.file), Selection(n_groups=N_SHOWN))
+        return write_report(self.warehouse, str(self.file), Selection(n_groups=N_SHOWN))
 
     @property
     def text(self) -> str:
