@@ -94,7 +94,7 @@ wheels: $(VENV)/.build ## the wheels of groupd, groupd-client and pytest-groupd 
 release: $(VENV)/.test ## build, check, commit and tag a release: make release VERSION=0.2.0 (ARGS=--dry-run keeps nothing)
 	@$(BIN)/python -m release $(VERSION) $(ARGS)
 
-pipeline: $(VENV)/.test ## tables and a report of sample data: real clients against groupd (two minutes; needs Java)
+pipeline: $(VENV)/.pipeline ## tables and a report of sample data: real clients against groupd (two minutes; needs Java)
 	@rm -rf $(SAMPLE) && mkdir -p $(SAMPLE)
 	@$(BIN)/python -m tests.sample $(SAMPLE)/log
 	@$(BIN)/groupd-pipeline run --log-dir $(SAMPLE)/log --warehouse $(SAMPLE)/warehouse --out $(SAMPLE)/report.html $(ARGS)
@@ -188,9 +188,15 @@ $(VENV)/.build: constraints.txt | $(VENV)/bin/python
 	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt hatchling
 	@touch $@
 
+$(VENV)/.pipeline: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(call timed,$(VENV): pip installs groupd, its pipeline and a client for the sample (minutes)) \
+	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[pipeline]' confluent-kafka
+	@$(ADD_ROOT)
+	@touch $(VENV)/.run $@
+
 $(VENV)/.test: pyproject.toml constraints.txt $(wildcard clients/*/pyproject.toml) | $(VENV)/bin/python
 	@$(call timed,$(VENV): pip installs what the checks and tests need (1.4 GB; minutes)) \
 	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,check,release,pipeline]' \
 	  -e 'clients/groupd_client[async]' -e clients/pytest_groupd
 	@$(ADD_ROOT)
-	@touch $(VENV)/.run $(VENV)/.build $@
+	@touch $(VENV)/.run $(VENV)/.build $(VENV)/.pipeline $@

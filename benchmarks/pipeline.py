@@ -261,7 +261,7 @@ def _through_spark(
     def stream(log: str) -> "Callable[[], None]":
         def work() -> None:
             shutil.rmtree(warehouse(log).root, ignore_errors=True)
-            ingest(spark, log, warehouse(log))
+            ingest(lambda: spark, log, warehouse(log))
 
         return work
 

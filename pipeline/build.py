@@ -7,16 +7,13 @@ span groups from parts of these. A build does not read commits of earlier builds
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import reduce
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 
 from pipeline.fold_checkpoint import (
     FoldCheckpoint,
@@ -27,7 +24,7 @@ from pipeline.fold_checkpoint import (
 from pipeline.gold.across_groups import AcrossGroups
 from pipeline.gold.anomalies.anomaly_schema import ANOMALIES
 from pipeline.gold.build_info import BUILD_INFO, RECORD_TOTALS, TOTALS, build_info
-from pipeline.gold.commit_history import LAST_COMMITS, PARTITION_OF_GROUP
+from pipeline.gold.commit_history import PARTITION_OF_GROUP
 from pipeline.gold.commit_stats import COMMIT_STATS
 from pipeline.gold.group_kinds import GROUP_KINDS
 from pipeline.gold.group_tables import Moment
@@ -40,15 +37,8 @@ from pipeline.gold.progress import PROGRESS, grain_s, step_length_s
 from pipeline.gold.rebalance_causes import REBALANCE_CAUSES
 from pipeline.gold.rebalance_stats import REBALANCE_STATS
 from pipeline.gold.velocity import VELOCITY
-from pipeline.group_pass import (
-    PIECES,
-    RECORD_TABLES,
-    GroupPass,
-    encode_rows,
-    pass_rows,
-    piece_tables,
-    run_pass,
-)
+from pipeline.group_pass import GroupPass, encode_rows
+from pipeline.history import History, LocalHistory, SparkHistory, is_small
 from pipeline.lock import BUILD, alone, reading
 from pipeline.log_ends.cluster import SOURCE as LIVE
 from pipeline.log_ends.file import SOURCE as FILE
@@ -56,7 +46,6 @@ from pipeline.log_ends.log_end import LogEnd, Period
 from pipeline.log_ends.measure import Measure, measure_nothing
 from pipeline.log_ends.snapshot import Snapshot
 from pipeline.progress import Step
-from pipeline.silver.schemas import COMMITS
 from pipeline.table import Table
 from pipeline.table_files import TableFiles
 from pipeline.warehouse import Warehouse
@@ -90,25 +79,6 @@ RETENTION_MINUTES: Final = 10080
 KEEP_FROM: Final = 200_000
 """The number of records."""
 
-_SCOPE: Final = Table.declare(
-    "scope",
-    """
-    log_partition int
-    group string
-    topic string
-    partition int
-    log_offset bigint
-    tombstone boolean
-    first_record_ts timestamp
-    last_record_ts timestamp
-    n bigint
-    """,
-)
-"""The last commit of each group and partition, as needed before the pass, and periods."""
-
-_ROWS_OF_A_TASK: Final = 500_000
-"""The number of commits that one task sorts in memory."""
-
 
 class Built(NamedTuple):
     """A built table."""
@@ -124,8 +94,8 @@ class BuildSettings:
 
     `measure`: returns log ends. `retention_minutes`: `offsets.retention.minutes` of the cluster, which determines
     the expiry of offsets. `full`: fold all commits again instead of reusing folds of earlier builds; the tables are
-    the same. `keep_from`: the number of records from which folds are kept for the next build. `on_step` is called
-    before the commits are folded and before each table, `on_table` after each table.
+    the same. `keep_from`: the number of records from which Spark makes the pass and folds are kept. `on_step` is
+    called before the pass and before each table, `on_table` after each table.
     """
 
     measure: Measure = measure_nothing
@@ -136,8 +106,10 @@ class BuildSettings:
     on_table: Callable[[Built], None] = lambda _: None
 
 
-def build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings = BuildSettings()) -> None:
-    """Replace all gold tables of a warehouse.
+def build(
+    get_spark: Callable[[], SparkSession], warehouse: Warehouse, settings: BuildSettings = BuildSettings()
+) -> None:
+    """Replace all gold tables of a warehouse. Start Spark with `get_spark` unless the history is small.
 
     Raises:
         BadInput: another build is running, or `measure` failed; no table has changed.
@@ -147,42 +119,34 @@ def build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings = B
         if is_alone:
             warehouse.clear_scratch()
             delete_unused_folds(warehouse)
-        _build(spark, warehouse, settings)
+        _build(get_spark, warehouse, settings)
 
 
-def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -> None:
+def _build(get_spark: Callable[[], SparkSession], warehouse: Warehouse, settings: BuildSettings) -> None:
     settings.on_step(Step(1, N_STEPS, "history"))
     through_batch = max(warehouse.complete_batches(), default=0)
-    records = {name: warehouse.silver(spark, name, through_batch) for name in RECORD_TABLES}
     before = None if settings.full else read_checkpoint(warehouse)
-    folds = None if before is None else spark.read.schema(PIECES).parquet(warehouse.path(before.place))
-    done = 0 if before is None else before.through_batch
-    commits = warehouse.silver(spark, COMMITS.name, through_batch).where(sf.col("ingest_batch") > done)
-
-    scope = _find_scope(commits, records, folds)
+    is_kept = before is not None or not is_small(warehouse, settings.keep_from)
+    history: History = (
+        SparkHistory(get_spark(), warehouse, through_batch, before) if is_kept else LocalHistory(warehouse)
+    )
+    scope = _find_scope(history.scope_rows())
     period = scope.period
-    snapshot = warehouse.snapshot(through_batch) or Snapshot(period.end_ms, {})
+    taken = warehouse.snapshot(through_batch)
+    snapshot = taken or Snapshot(period.end_ms, {})
     measured = list(settings.measure(scope.partitions, period, snapshot)) if scope.partitions else []
-    as_of_ms = max([period.end_ms, *(end.at_ms for end in measured if end.source == LIVE)])
+    # Records later than the snapshot come from a clock that was ahead. It must not age other groups.
+    last_ms = period.end_ms if taken is None else min(period.end_ms, taken.instant_ms)
+    as_of_ms = max([last_ms, *(end.at_ms for end in measured if end.source == LIVE)])
     moment = Moment(as_of_ms * 1000, period.step_s, settings.retention_minutes)
-
-    is_kept = before is not None or scope.n_commits >= settings.keep_from
-    after = FoldCheckpoint.create(through_batch, grain_s(period.step_s)) if is_kept else None
     ends = LOG_END_OFFSETS.from_rows(_row(end) for end in measured)
+    after = FoldCheckpoint.create(through_batch, grain_s(period.step_s)) if is_kept else None
     turn = GroupPass(moment, encode_rows(ends), grain_s(period.step_s), is_kept)
-    tasks = max(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), scope.n_commits // _ROWS_OF_A_TASK)
-    result = run_pass(pass_rows(commits, records, folds), tasks, turn).persist(StorageLevel.DISK_ONLY)
-    try:
-        if after is None:
-            result.write.format("noop").mode("overwrite").save()
-        else:
-            result.where("bucket is not null").write.parquet(warehouse.path(after.place))
+    with history.run(turn, scope.n_commits, after) as found:
         replace_checkpoint(warehouse, after)
         with TableFiles(warehouse) as files:
-            _write_tables(piece_tables(result.where("bucket is null")), files, measured, snapshot, moment)
+            _write_tables(found, files, measured, snapshot, moment)
             _publish(files, warehouse, settings)
-    finally:
-        result.unpersist()
 
 
 class _Scope(NamedTuple):
@@ -196,23 +160,8 @@ class _Scope(NamedTuple):
     """The number of commits to read."""
 
 
-def _find_scope(commits: DataFrame, records: Mapping[str, DataFrame], folds: DataFrame | None) -> _Scope:
-    """Determine the scope with one query and from the folds of earlier commits."""
-    times = [records[name].select("record_ts") for name in ("group_generations", "group_epochs")]
-    parts = [commits.select(*PARTITION_OF_GROUP, "log_offset", "tombstone", "record_ts"), *times]
-    whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
-    query = whole.groupBy(*PARTITION_OF_GROUP).agg(
-        sf.max_by("tombstone", "log_offset").alias("tombstone"),
-        sf.max("log_offset").alias("log_offset"),
-        sf.min("record_ts").alias("first_record_ts"),
-        sf.max("record_ts").alias("last_record_ts"),
-        sf.count("log_offset").alias("n"),
-    )
-    found = [_SCOPE.select(query.toArrow())]
-    if folds is not None:
-        kept = folds.where(sf.col("name").isin(TOTALS.name, LAST_COMMITS.name))
-        found += [_SCOPE.select(table) for _, table in piece_tables(kept)]
-    rows = pa.concat_tables(found)
+def _find_scope(rows: pa.Table) -> _Scope:
+    """Determine the scope from rows of `pipeline.history.SCOPE`."""
     last = rows.take(Grouping(rows, PARTITION_OF_GROUP).last("log_offset"))
     consumed = Grouping(last.filter(pc.invert(last.column("tombstone"))), ("topic", "partition")).groups
     times_ms = [pc.min(rows.column("first_record_ts")), pc.max(rows.column("last_record_ts"))]
@@ -220,7 +169,7 @@ def _find_scope(commits: DataFrame, records: Mapping[str, DataFrame], folds: Dat
     return _Scope(
         Period(start_ms, end_ms, step_length_s((end_ms - start_ms) / 1000)),
         [TopicPartition(row["topic"], row["partition"]) for row in consumed.to_pylist()],
-        int(pc.sum(found[0].column("n")).as_py() or 0),
+        int(pc.sum(rows.column("n")).as_py() or 0),
     )
 
 

@@ -29,7 +29,7 @@ from pipeline.gold.group_tables import Moment, group_tables
 from pipeline.gold.grouping import Grouping
 from pipeline.gold.progress import lengthen_steps
 from pipeline.silver.schemas import COMMITS, SILVER
-from pipeline.table import arrow_type
+from pipeline.table import Table
 
 PIECES: Final = "bucket int, name string, rows binary"
 BUCKETS: Final = 64
@@ -38,7 +38,9 @@ PIECE_ROWS: Final = 1 << 16
 CHUNK_ROWS: Final = 500_000
 
 _ARROW_PIECES: Final = pa.schema([("bucket", pa.int32()), ("name", pa.string()), ("rows", pa.binary())])
-_COMMITS: Final = pa.schema([(name, arrow_type(dict(COMMITS.columns)[name])) for name in COMMIT_COLUMNS])
+_COMMITS_TABLE: Final = Table(
+    "commits", tuple((name, dict(COMMITS.columns)[name]) for name in COMMIT_COLUMNS)
+)
 _RECORDS: Final = pa.schema(
     [("log_partition", pa.int32()), ("group", pa.string()), ("log_offset", pa.int64())]
 )
@@ -123,25 +125,38 @@ class GroupPass:
             if len(commits):
                 folder = folder or groups.folder(self.grain_s)
                 groups.learn_buckets(commits)
-                folder.add(
-                    pa.table([commits.column(name).cast(kind) for name, kind in _fields()], schema=_COMMITS)
-                )
+                folder.add(_COMMITS_TABLE.select(commits))
         folds = (folder or groups.folder(self.grain_s)).result()
         if self.keeps_folds:
             for name, table in folds.items():
                 yield from groups.pieces(name, table)
+        for name, table in self._tables(folds, groups.records).items():
+            yield from pieces(name, table)
+
+    def run_locally(self, records: dict[str, list[Row]], commits: pa.Table) -> dict[str, pa.Table]:
+        """Return the tables of some groups, by name.
+
+        Args:
+            records: rows of RECORD_TABLES, by the name of the table, times as microseconds.
+            commits: COMMIT_COLUMNS in log order.
+        """
+        groups = _Groups(records)
+        folder = groups.folder(self.grain_s)
+        if len(commits):
+            folder.add(_COMMITS_TABLE.select(commits))
+        return self._tables(folder.result(), records)
+
+    def _tables(self, folds: dict[str, pa.Table], records: dict[str, list[Row]]) -> dict[str, pa.Table]:
         for fold in IN_STEPS:
             folds[fold.name] = lengthen_steps(fold, folds[fold.name], self.moment.step_s)
-        tables = group_tables(folds, groups.records, read_piece(self.log_ends), self.moment)
-        for name, table in tables.items():
-            yield from pieces(name, table)
+        return group_tables(folds, records, read_piece(self.log_ends), self.moment)
 
 
 class _Groups:
     """What a task knows of its groups besides new commits."""
 
-    def __init__(self) -> None:
-        self.records: dict[str, list[Row]] = {}
+    def __init__(self, records: dict[str, list[Row]] | None = None) -> None:
+        self.records = records or {}
         self._folds: dict[str, list[pa.Table]] = {}
         self._buckets: dict[str, int] = {}
 
@@ -183,10 +198,6 @@ class _Groups:
         of_row = of_group.take(groups.indices)
         for bucket in pc.unique(of_row).to_pylist():
             yield from pieces(name, table.filter(pc.equal(of_row, bucket)), bucket)
-
-
-def _fields() -> Iterator[tuple[str, pa.DataType]]:
-    return zip(_COMMITS.names, _COMMITS.types, strict=True)
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

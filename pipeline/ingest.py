@@ -47,7 +47,8 @@ from pipeline.silver.transform import (
     members,
     unknown_records,
 )
-from pipeline.source import COMMITS_TO_PROPERTY, FORMAT, KINDS_PROPERTY, register
+from pipeline.source import COMMITS_TO_PROPERTY, FORMAT, KINDS_PROPERTY, is_up_to_date, register
+from pipeline.stream_checkpoint import read_last_offset
 from pipeline.warehouse import CHECKPOINT, Warehouse
 
 POLL_S: Final = 5
@@ -87,7 +88,7 @@ class Ingested(NamedTuple):
 
 
 def ingest(
-    spark: SparkSession,
+    get_spark: Callable[[], SparkSession],
     log_dir: str,
     warehouse: Warehouse,
     *,
@@ -103,6 +104,7 @@ def ingest(
     up to the time of the snapshot and keeps the snapshot for the build.
 
     Args:
+        get_spark: starts Spark; not called if the log has no additions.
         max_bytes: the approximate number of log bytes in a batch.
         follow: whether to continue until `stop` is set.
         take_snapshot: measures the log ends; by default from the directory.
@@ -118,44 +120,57 @@ def ingest(
         if identity is not None:
             warehouse.bind(identity)
         warehouse.prepare()
-        register(spark)
-        merge(warehouse)  # postponed while a build was running
-        stream = spark.readStream.format(FORMAT).option("findings", "true")
-        stream = stream.option("tasks", str(spark.sparkContext.defaultParallelism))
-        if max_bytes is not None:
-            stream = stream.option("max_bytes", str(max_bytes))
         snapshot = None if follow else (take_snapshot or snapshot_taker(log_dir, None))()
+        merge(warehouse)  # postponed while a build was running
+        options = {"path": log_dir, "findings": "true"}
+        if max_bytes is not None:
+            options["max_bytes"] = str(max_bytes)
         if snapshot is not None and snapshot.offsets_log is not None:
-            stream = stream.option("until", json.dumps(snapshot.offsets_log))
-
-        records: dict[int, int] = {}
-        last = [max(warehouse.complete_batches(), default=0)]
-        before = last[0]
-
-        def add(rows: DataFrame, batch_id: int) -> None:
-            ingest_batch = batch_id + 1
-            if ingest_batch <= last[0]:  # the batch is complete, but Spark did not record that
-                return
-            records[batch_id] = add_batch(warehouse, rows, ingest_batch)
-            last[0] = ingest_batch
-            merge(warehouse)
-
-        writer = stream.load(log_dir).writeStream.foreachBatch(add)
-        writer = writer.option("checkpointLocation", warehouse.path(CHECKPOINT))
-        query = (
-            writer.trigger(processingTime=f"{POLL_S} seconds")
-            if follow
-            else writer.trigger(availableNow=True)
-        ).start()
-        try:
-            total = follow_progress(query, records, stop or threading.Event(), on_progress)
-        except StreamingQueryException as error:
-            raise _in_plain_words(error) from error
-        finally:
-            query.stop()
+            options["until"] = json.dumps(snapshot.offsets_log)
+        done = Ingested(0, 0, 0)
+        if follow or not is_up_to_date(options, read_last_offset(warehouse)):
+            done = _stream(get_spark(), options, warehouse, stop or threading.Event(), on_progress, follow)
         if snapshot is not None and not (stop is not None and stop.is_set()):
             warehouse.write_snapshot(snapshot)
-        return Ingested(last[0] - before, total.records, total.bytes)
+        return done
+
+
+def _stream(
+    spark: SparkSession,
+    options: dict[str, str],
+    warehouse: Warehouse,
+    stop: threading.Event,
+    on_progress: OnProgress | None,
+    follow: bool,
+) -> Ingested:
+    """Run the streaming query until it has read the log or, with `follow`, until `stop` is set."""
+    register(spark)
+    records: dict[int, int] = {}
+    before = max(warehouse.complete_batches(), default=0)
+    last = [before]
+
+    def add(rows: DataFrame, batch_id: int) -> None:
+        ingest_batch = batch_id + 1
+        if ingest_batch <= last[0]:  # the batch is complete, but Spark did not record that
+            return
+        records[batch_id] = add_batch(warehouse, rows, ingest_batch)
+        last[0] = ingest_batch
+        merge(warehouse)
+
+    stream = spark.readStream.format(FORMAT).options(**options)
+    stream = stream.option("tasks", str(spark.sparkContext.defaultParallelism))
+    writer = stream.load().writeStream.foreachBatch(add)
+    writer = writer.option("checkpointLocation", warehouse.path(CHECKPOINT))
+    query = (
+        writer.trigger(processingTime=f"{POLL_S} seconds") if follow else writer.trigger(availableNow=True)
+    ).start()
+    try:
+        total = follow_progress(query, records, stop, on_progress)
+    except StreamingQueryException as error:
+        raise _in_plain_words(error) from error
+    finally:
+        query.stop()
+    return Ingested(last[0] - before, total.records, total.bytes)
 
 
 def _in_plain_words(error: StreamingQueryException) -> Exception:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from importlib.resources import as_file, files
-from typing import Final
+from typing import Final, Self
 
 from pyspark.sql import SparkSession
 
@@ -94,6 +94,32 @@ def driver_memory_mb(physical_bytes: int) -> int:
     """Heap for Spark in one process on a machine of so much memory."""
     share = physical_bytes // _SHARE_OF_MEMORY >> 20
     return min(_MAX_MEMORY_MB, max(_MIN_MEMORY_MB, share))
+
+
+class LazySpark:
+    """A Spark session that starts when it is first needed and stops at the end of this context."""
+
+    def __init__(self, master: str | None, workload: Workload) -> None:
+        self._master = master
+        self._workload = workload
+        self._session: SparkSession | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._session is not None:
+            self._session.stop()
+
+    def session(self) -> SparkSession:
+        """Return the running session. Start it at the first call.
+
+        Raises:
+            BadInput: Java is missing.
+        """
+        if self._session is None:
+            self._session = start(self._master, workload=self._workload)
+        return self._session
 
 
 def start(

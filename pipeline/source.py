@@ -344,6 +344,19 @@ class OffsetsLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return set_aside(_read(self._settings, partition, Wanted(kinds | {COMMIT})), directory)
 
 
+def is_up_to_date(options: dict[str, str], last: Offset | None) -> bool:
+    """Return whether a stream that stopped at the offset `last` would read nothing; False without an offset.
+
+    Raises:
+        BadInput, OSError: the log is unusable.
+    """
+    if last is None:
+        return False
+    reader = OffsetsLogStreamReader(_Settings(options), SCHEMA)
+    reader.prepareForTriggerAvailableNow()
+    return reader.latestOffset(last, ReadAllAvailable()) == last
+
+
 def _property(name: str) -> str | None:
     context = TaskContext.get()
     return None if context is None else context.getLocalProperty(name)

@@ -4,7 +4,6 @@ The estimate counts unread log bytes and unfolded commits. A wrong estimate cost
 tables.
 """
 
-import json
 import os
 from collections.abc import Callable
 from enum import IntEnum
@@ -16,7 +15,8 @@ from pipeline.fold_checkpoint import read_checkpoint
 from pipeline.log_files import LogFiles
 from pipeline.segments import find_partitions, find_segments
 from pipeline.silver.schemas import COMMITS, INGEST_BATCHES, SILVER
-from pipeline.warehouse import CHECKPOINT, Warehouse, batch_path
+from pipeline.stream_checkpoint import read_planned_offset
+from pipeline.warehouse import Warehouse, batch_path
 
 LITTLE_BYTES: Final = 8_000_000
 """Of log or tables. Up to about this size Spark spends more time on compiling than on running the compiled code."""
@@ -80,15 +80,8 @@ def log_bytes(log_dir: str) -> int:
 
 def bytes_read(warehouse: Warehouse) -> int:
     """Return the log bytes of all ingests into a local warehouse, from the last entry of Spark's checkpoint."""
-    offsets = f"{CHECKPOINT}/offsets"
-    batches = sorted(int(name) for name in warehouse.directory.names(offsets) if name.isdigit())
-    if not batches:
-        return 0
-    lines = warehouse.directory.read(f"{offsets}/{batches[-1]}").splitlines()
-    try:
-        return int(json.loads(lines[-1])["bytes_read"])
-    except (ValueError, LookupError, TypeError):
-        return 0  # spark reports the error
+    read = (read_planned_offset(warehouse) or {}).get("bytes_read")
+    return read if isinstance(read, int) else 0
 
 
 def bytes_below(path: str) -> int:

@@ -76,7 +76,7 @@ def settings_of(
 def build(warehouse: str, log_dir: str | None, master: str | None, **options: Any) -> None:
     """Derive the gold tables from the ingested records."""
     from pipeline.build import build as run
-    from pipeline.session import start
+    from pipeline.session import LazySpark
     from pipeline.warehouse import Warehouse
     from pipeline.workload import of_build
 
@@ -84,9 +84,5 @@ def build(warehouse: str, log_dir: str | None, master: str | None, **options: An
     settings = settings_of(log_dir, shown=shown, **options)
     place = Warehouse(warehouse)
     place.check_before_spark()
-    with shown:
-        spark = start(master, workload=of_build(warehouse, full=settings.full))
-        try:
-            run(spark, place, settings)
-        finally:
-            spark.stop()
+    with shown, LazySpark(master, of_build(warehouse, full=settings.full)) as spark:
+        run(spark.session, place, settings)

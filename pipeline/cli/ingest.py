@@ -8,6 +8,7 @@ import click
 from pipeline.cli.interruption import stop_on_interrupt
 from pipeline.cli.shown import Shown
 from pipeline.cli.spark_command import SparkCommand
+from pipeline.report.words import count
 
 _MEGABYTE: Final = 1_000_000
 _BATCH_BYTES: Final = 256 * _MEGABYTE
@@ -44,26 +45,22 @@ def ingest(log_dir: str, warehouse: str, master: str | None, max_bytes: int | No
     """Add the new records of the log to the tables, exactly once."""
     # Importing Spark takes seconds, so validate the options first.
     from pipeline.ingest import ingest as run
-    from pipeline.session import check_java, start
+    from pipeline.session import LazySpark
     from pipeline.warehouse import Warehouse
     from pipeline.workload import Workload, of_ingest
 
     workload = of_ingest(log_dir, warehouse)
-    check_java()
-    with Shown() as shown:
-        spark = start(master, workload=Workload.MUCH if follow else workload)
-        try:
-            with stop_on_interrupt() as stop:
-                done = run(
-                    spark,
-                    log_dir,
-                    Warehouse(warehouse),
-                    max_bytes=max_bytes,
-                    follow=follow,
-                    stop=stop,
-                    on_progress=shown.ingested,
-                )
-        finally:
-            spark.stop()
+    chosen = Workload.MUCH if follow else workload
+    with Shown() as shown, LazySpark(master, chosen) as spark, stop_on_interrupt() as stop:
+        done = run(
+            spark.session,
+            log_dir,
+            Warehouse(warehouse),
+            max_bytes=max_bytes,
+            follow=follow,
+            stop=stop,
+            on_progress=shown.ingested,
+        )
     megabytes = done.bytes / _MEGABYTE
-    print(f"ingested {done.records:,} records ({megabytes:,.1f} MB) in {done.batches} batches")
+    records, batches = count(done.records, "record"), count(done.batches, "batch", "batches")
+    print(f"ingested {records} ({megabytes:,.1f} MB) in {batches}")

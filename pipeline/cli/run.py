@@ -35,33 +35,30 @@ def run(
     from pipeline.ingest import ingest
     from pipeline.log_ends.measure import snapshot_taker
     from pipeline.report.page import check_out, write_report
-    from pipeline.session import check_java, start
+    from pipeline.session import LazySpark
     from pipeline.warehouse import Warehouse
     from pipeline.workload import of_build, of_ingest
 
-    shown = Shown()
+    shown = Shown(n_stages=3)
     settings = settings_of(log_dir, bootstrap, log_end_offsets, offsets_retention_minutes, full, shown)
     selection = selection_of(**options)
     check_out(out)
     workload = max(of_ingest(log_dir, warehouse), of_build(warehouse, full=full))
-    check_java()
-    with shown:
-        spark = start(master, workload=workload)
-        try:
-            place = Warehouse(warehouse)
-            with stop_on_interrupt() as stop:
-                ingest(
-                    spark,
-                    log_dir,
-                    place,
-                    max_bytes=max_bytes,
-                    take_snapshot=snapshot_taker(log_dir, bootstrap),
-                    stop=stop,
-                    on_progress=shown.ingested,
-                )
-            build(spark, place, settings)
-            shown.begins(Step(1, 1, "report"))
-            write_report(place, out, selection)
-        finally:
-            spark.stop()
+    place = Warehouse(warehouse)
+    with shown, LazySpark(master, workload) as spark:
+        with stop_on_interrupt() as stop:
+            ingest(
+                spark.session,
+                log_dir,
+                place,
+                max_bytes=max_bytes,
+                take_snapshot=snapshot_taker(log_dir, bootstrap),
+                stop=stop,
+                on_progress=shown.ingested,
+            )
+        shown.begin_stage()
+        build(spark.session, place, settings)
+        shown.begin_stage()
+        shown.begins(Step(1, 1, "report"))
+        write_report(place, out, selection)
     announce_report(out, is_opened=is_opened)

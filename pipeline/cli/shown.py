@@ -4,6 +4,7 @@ import sys
 from typing import TYPE_CHECKING, Final, Self
 
 from pipeline.progress import Progress, Step
+from pipeline.report.words import count, duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -15,9 +16,11 @@ _MEGABYTE: Final = 1_000_000
 
 
 class Shown:
-    """A context manager that removes the bar at its end."""
+    """A context manager with one bar over all stages of a command. It removes the bar at its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, n_stages: int = 1) -> None:
+        self._n_stages = n_stages
+        self._n_finished = 0
         self._bars: Bars | None = None
         self._task: TaskID | None = None
 
@@ -30,12 +33,16 @@ class Shown:
             columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
             self._bars = Bars(*columns, console=Console(stderr=True), transient=True)
             self._bars.start()
-            self._task = self._bars.add_task("starting Spark", total=None)
+            self._task = self._bars.add_task("reading the log", total=self._n_stages)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._bars is not None:
             self._bars.stop()
+
+    def begin_stage(self) -> None:
+        """Note the end of a stage and the start of the next one."""
+        self._n_finished += 1
 
     def ingested(self, progress: Progress) -> None:
         """Show the progress of an ingest."""
@@ -50,32 +57,21 @@ class Shown:
     def built(self, built: "Built") -> None:
         """Show a completed table."""
         if self._bars is None:
-            print(f"{built.name}: {built.rows:,} rows in {built.seconds:.1f} s", file=sys.stderr)
+            print(f"{built.name}: {count(built.rows, 'row')} in {built.seconds:.1f} s", file=sys.stderr)
 
     def _moved(self, description: str, done: float, total: float) -> bool:
         """Update the bar; return False without one."""
         if self._bars is None or self._task is None:
             return False
-        self._bars.update(self._task, description=description, completed=done, total=total)
+        completed = self._n_finished + (done / total if total else 0)
+        self._bars.update(self._task, description=description, completed=completed)
         return True
 
 
 def of_ingest(progress: Progress) -> str:
     """Format the progress of an ingest in one line."""
     done, left = progress.bytes / _MEGABYTE, progress.bytes_left / _MEGABYTE
-    line = f"{progress.records:,} records, {done:,.1f} MB"
+    line = f"{count(progress.records, 'record')}, {done:,.1f} MB"
     if progress.bytes_left and progress.left_s is not None:
         line += f"; {left:,.1f} MB left, about {duration(progress.left_s)}"
     return line
-
-
-def duration(seconds: float) -> str:
-    """Format the largest relevant units: 45 s, 3 min 20 s, 2 h 5 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min"

@@ -102,7 +102,7 @@ def gather(warehouse: Warehouse, selection: Selection = EVERYTHING) -> Gathered:
 
 def _gather(warehouse: Warehouse, selection: Selection, tables: ReportTables) -> Gathered:
     info = next(
-        row for rows in tables.whole_chunks(BUILD_INFO, BUILD_INFO.schema.names) for row in rows.to_pylist()
+        row for rows in tables.gold_chunks(BUILD_INFO, BUILD_INFO.schema.names) for row in rows.to_pylist()
     )
     first, last = info["first_record_ts"] or _EPOCH, info["last_record_ts"] or _EPOCH
     start = max(first, selection.since) if selection.since else first
@@ -212,7 +212,7 @@ def _find_read_offsets(tables: ReportTables, findings: pa.Table) -> pa.Table:
     columns = ["log_partition", "last_log_offset"]
     aborted = findings.filter(pc.equal(findings.column("kind"), "aborted_transaction"))
     parts = [
-        aggregate(tables.whole_chunks(table, columns), ["log_partition"], last_log_offset="max")
+        aggregate(tables.gold_chunks(table, columns), ["log_partition"], last_log_offset="max")
         for table in (VELOCITY, REBALANCE_STATS)
     ]
     parts.append(

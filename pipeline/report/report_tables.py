@@ -1,25 +1,20 @@
-"""Read the tables of a warehouse for the report, without Spark, in chunks of Arrow."""
+"""Select, aggregate and rank rows of gold for the report."""
 
-import os
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from pipeline.errors import BadInput
 from pipeline.table import Table
+from pipeline.table_reader import TableReader
 from pipeline.warehouse import Warehouse
 
 Row = dict[str, Any]
 
 MAX_GROUPS: Final = 12
-_CHUNK_ROWS: Final = 1 << 17
 _PERIODS: Final[Mapping[str, tuple[str, str | None]]] = {
     "velocity": ("minute", None),
     "progress": ("step_ts", None),
@@ -62,27 +57,12 @@ class Selection:
 EVERYTHING: Final = Selection()
 
 
-class ReportTables:
-    """The tables of a warehouse, limited to the groups of a selection.
-
-    Use it as a context: files behind a URL are copied to this machine until its end.
-    """
+class ReportTables(TableReader):
+    """The tables of a warehouse, limited to the period and the groups of a selection."""
 
     def __init__(self, warehouse: Warehouse, selection: Selection) -> None:
-        self._warehouse = warehouse
+        super().__init__(warehouse)
         self._selection = selection
-        self._copies = tempfile.TemporaryDirectory(prefix="groupd-report-")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._copies.cleanup()
 
     def chunks(
         self,
@@ -102,7 +82,7 @@ class ReportTables:
         chosen = self._selection.groups if groups is None else groups
         times = [name for name in _PERIODS.get(table.name, ()) if name is not None]
         needed = dict.fromkeys([*columns, *times, *(("group",) if chosen is not None else ())])
-        for rows in self.whole_chunks(table, list(needed)):
+        for rows in self.gold_chunks(table, list(needed)):
             if chosen is not None:
                 rows = rows.filter(pc.is_in(rows.column("group"), pa.array(list(chosen), pa.string())))
             if is_in_period:
@@ -115,32 +95,6 @@ class ReportTables:
         """Return the rows of `chunks` together, with all columns."""
         chunks = self.chunks(table, table.schema.names, groups, is_in_period=is_in_period)
         return pa.concat_tables(table.select(chunk) for chunk in chunks)
-
-    def whole_chunks(self, table: Table, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the rows of a gold table, of all groups and times, after a chunk without rows."""
-        yield table.no_rows().select(list(columns))
-        self._warehouse.check_gold(table.name)
-        for name in self._warehouse.data_files(table.name):
-            yield from self._file_chunks(f"{table.name}/{name}", table, columns)
-
-    def silver_chunks(self, table: Table, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the rows of a silver table in complete batches, after a chunk without rows."""
-        yield table.no_rows().select(list(columns))
-        for place in self._warehouse.batch_directories(table.name):
-            for name in self._warehouse.data_files(place):
-                yield from self._file_chunks(f"{place}/{name}", table, columns)
-
-    def _file_chunks(self, file: str, table: Table, columns: Sequence[str]) -> Iterator[pa.Table]:
-        path = self._warehouse.directory.fetch(file, os.path.join(self._copies.name, file.replace("/", "-")))
-        with pq.ParquetFile(path) as source:
-            for name, _ in table.columns:
-                if name != "ingest_batch" and name not in source.schema_arrow.names:
-                    raise BadInput(
-                        f"{self._warehouse.path(table.name)}: has no column {name}: build the tables anew"
-                    )
-            for batch in source.iter_batches(_CHUNK_ROWS, columns=list(columns)):
-                # A batch has the columns in the order of the file.
-                yield pa.Table.from_batches([batch]).select(list(columns))
 
 
 def aggregate(chunks: Iterable[pa.Table], keys: Sequence[str], **functions: str) -> pa.Table:

@@ -100,7 +100,7 @@ def _busiest(gathered: Gathered) -> Line:
         return Line("Nobody committed anything in this period.", "velocity")
     seconds = max((gathered.end - gathered.start) / timedelta(seconds=1), 1)
     text = (
-        f"Groups advanced by {number(totals['advance'])} offsets, {number(totals['advance'] / seconds)} a second. "
+        f"Groups advanced by {count(totals['advance'], 'offset')}, {number(totals['advance'] / seconds)} a second. "
         f"The busiest was {_name(totals['busiest_group'])} with {count(totals['busiest_commits'], 'commit')} "
         f"({share(totals['busiest_commits'], totals['commits'])} of all) for "
         f"{count(totals['busiest_advance'], 'offset')}."
@@ -217,7 +217,7 @@ def _anomalies(gathered: Gathered) -> Line:
     worst = gathered.worst_anomaly
     if worst is not None:
         text += (
-            f" The longest way back was {number(worst['amount'])} offsets, in {_name(worst['group'])} on "
+            f" The longest way back was {count(worst['amount'], 'offset')}, in {_name(worst['group'])} on "
             f"{cut(worst['topic'], _NAME)} {worst['partition']}."
         )
     return Line(text, "anomalies")

@@ -157,7 +157,7 @@ def _slow(row: Row, _context: Context) -> Finding:
 
 def _rewind(row: Row, _context: Context) -> Finding:
     text = (
-        f"Offsets of {_name(row)} went back {count(row['n'], 'time')}, {count(row['most'], 'message')} at most, on "
+        f"Offsets of {_name(row)} went back {count(row['n'], 'time')}, {count(row['most'], 'offset')} at most, on "
         f"{_name(row, 'topic')} {number(row['partition'])}: what lies between is read again."
     )
     return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"])

@@ -94,9 +94,9 @@ def test_report_ingest_and_build_continue(spark: SparkSession, version: str, tmp
         log.add(580)
         return snapshot
 
-    done = ingest(spark, log.log_dir, warehouse, take_snapshot=measure_before_more_records)
+    done = ingest(lambda: spark, log.log_dir, warehouse, take_snapshot=measure_before_more_records)
     assert (done.batches, done.records) == (1, 100)
-    build(spark, warehouse, BuildSettings(measure=measurer(log.log_dir, None, None)))
+    build(lambda: spark, warehouse, BuildSettings(measure=measurer(log.log_dir, None, None)))
     now = describe(warehouse)
     assert now["rows"]["commits"] == expected["rows"]["commits"] + 100
     for offsets in expected["offsets"].values():

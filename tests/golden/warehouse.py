@@ -24,8 +24,8 @@ def generate(version: str) -> None:
     """Replaces the archive and its description. Needs the golden data directory of this version."""
     with tempfile.TemporaryDirectory(prefix="groupd-golden-") as temporary, spark_session() as spark:
         log_dir, warehouse = unpack_log(version, temporary), Warehouse(os.path.join(temporary, "warehouse"))
-        ingest(spark, log_dir, warehouse)
-        build(spark, warehouse, BuildSettings(measure=measurer(log_dir, None, None)))
+        ingest(lambda: spark, log_dir, warehouse)
+        build(lambda: spark, warehouse, BuildSettings(measure=measurer(log_dir, None, None)))
         pack(warehouse.root, golden_path(version, ARCHIVE))
         write_json(version, CONTENT, describe(warehouse))
 

@@ -59,7 +59,7 @@ def test_log_ends_that_cannot_be_had_leave_the_tables_as_they_were(
         raise BadInput("broker:9092: cannot be reached")
 
     with pytest.raises(BadInput, match="broker:9092"):
-        build(spark, warehouse, BuildSettings(measure=fail))
+        build(lambda: spark, warehouse, BuildSettings(measure=fail))
     with pytest.raises(BadInput):
         warehouse.gold(spark, "latest_offsets")
 
@@ -80,7 +80,7 @@ def test_a_stopped_build_leaves_the_tables_that_it_finished(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build(spark, warehouse, BuildSettings(measure=lambda *_: ends, on_table=stop_after_lag))
+        build(lambda: spark, warehouse, BuildSettings(measure=lambda *_: ends, on_table=stop_after_lag))
     offsets = warehouse.gold(spark, "latest_offsets")
     assert rows(offsets, "group", "partition", "offset") == [("g", 0, 2), ("g", 1, 7)]
     assert rows(warehouse.gold(spark, "lag"), "partition", "lag", "source") == [
@@ -94,4 +94,4 @@ def test_a_stopped_build_leaves_the_tables_that_it_finished(
 
 def test_what_was_never_ingested_cannot_be_built(spark: SparkSession, warehouse: Warehouse) -> None:
     with pytest.raises(BadInput, match="warehouse"):
-        build(spark, warehouse)
+        build(lambda: spark, warehouse)

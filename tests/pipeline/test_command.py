@@ -150,7 +150,7 @@ def test_killed_or_interrupted_it_loses_and_repeats_nothing(
     assert process.returncode == 130, said
     assert "Traceback" not in said
 
-    ingest(spark, made.path, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
     offsets = [row["log_offset"] for row in table(warehouse, "commits")]
     assert offsets == list(range(50 * BATCHES))
     numbers = [row["ingest_batch"] for row in table(warehouse, "ingest_batches", without_batch=False)]

@@ -57,10 +57,10 @@ def test_a_group_that_migrates_is_told_with_its_epochs(spark: SparkSession, tmp_
     made = LogDirectory(tmp_path / "data")
     warehouse = Warehouse(str(tmp_path / "warehouse"))
     made.write_log(7, log, 2)
-    ingest(spark, made.path, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
     made.write_log(7, log)
-    ingest(spark, made.path, warehouse)
-    build(spark, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
+    build(lambda: spark, warehouse)
     kinds = warehouse.gold(spark, "group_kinds")
     assert rows(kinds, "from_log_offset", "kind", "migrated_from", "ended_by") == [
         (0, "classic", None, "migrated"),

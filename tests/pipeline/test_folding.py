@@ -80,18 +80,18 @@ def test_builds_in_between_change_nothing_wherever_the_log_was_cut_or_they_were_
 
     fill(warehouse, made.piece(0, cut), 1)
     with pytest.raises(KeyboardInterrupt):  # all commits are folded, no table is there
-        build(spark, warehouse, BuildSettings(measure=log_ends, on_table=fail, keep_from=0))
+        build(lambda: spark, warehouse, BuildSettings(measure=log_ends, on_table=fail, keep_from=0))
     fill(warehouse, made.piece(cut, RECORDS), 2)
     with monkeypatch.context() as patched:
         patched.setattr(warehouse.directory, "write", fail)  # the file that records the valid folds
         with pytest.raises(KeyboardInterrupt):
-            build(spark, warehouse, settings)
+            build(lambda: spark, warehouse, settings)
 
     files = {path: path.read_bytes() for path in Path(warehouse.path("commits")).glob("*=1/*.parquet")}
     for path in files:
         path.write_bytes(b"")  # the build does not read folded files again
     told: list[Built] = []
-    build(spark, warehouse, BuildSettings(measure=log_ends, on_table=told.append))
+    build(lambda: spark, warehouse, BuildSettings(measure=log_ends, on_table=told.append))
     assert {built.name for built in told} == set(GOLD)
     gone_on = gold(warehouse)
     assert all(gone_on[name] for name in GOLD), "the history tells too little"
@@ -99,6 +99,6 @@ def test_builds_in_between_change_nothing_wherever_the_log_was_cut_or_they_were_
 
     for path, data in files.items():
         path.write_bytes(data)
-    build(spark, warehouse, BuildSettings(measure=log_ends, full=True))
+    build(lambda: spark, warehouse, BuildSettings(measure=log_ends, full=True))
     assert gold(warehouse) == gone_on, cut
     assert not list(Path(warehouse.path(FOLDS)).iterdir()), "so little is not kept"

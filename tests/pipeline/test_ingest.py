@@ -66,7 +66,7 @@ def test_tables_hold_what_the_log_says(spark: SparkSession, made: LogDirectory, 
     made.write_log(7, log)
     made.write_log(30, other)
     told: list[Progress] = []
-    done = ingest(spark, made.path, warehouse, on_progress=told.append)
+    done = ingest(lambda: spark, made.path, warehouse, on_progress=told.append)
     source_rows = counted(log, 7) + counted(other, 30)
     assert len({row["kind"] for row in source_rows}) == 4
     assert len([row for row in source_rows if row["group"] == "transactional"]) in range(1, 6)
@@ -77,7 +77,7 @@ def test_tables_hold_what_the_log_says(spark: SparkSession, made: LogDirectory, 
     for name in SILVER:
         assert warehouse.silver(spark, name).dtypes == list(SILVER[name].columns)
     assert counted_by_duckdb(warehouse, "commits") == len(tables(warehouse)["commits"])
-    assert ingest(spark, made.path, warehouse) == Ingested(0, 0, 0)
+    assert ingest(lambda: spark, made.path, warehouse) == Ingested(0, 0, 0)
     assert tables(warehouse) == expected_tables(source_rows)
 
 
@@ -97,7 +97,9 @@ def test_any_split_into_runs_and_batches_gives_the_same_tables(
             torn = log.batches[upto[number]][:70] if upto[number] < len(log.batches) else b""
             # A reader meets a torn batch at the end while the daemon writes.
             made.write(number, [*log.batches[: upto[number]], torn][: upto[number] + 1], per_segment=5)
-        n_batches += ingest(spark, made.path, warehouse, max_bytes=random.choice([None, 3000])).batches
+        n_batches += ingest(
+            lambda: spark, made.path, warehouse, max_bytes=random.choice([None, 3000])
+        ).batches
     assert n_batches > len(warehouse.complete_batches()) == 1
     source_rows = [row for number, log in written.items() for row in counted(log, number)]
     assert tables(warehouse) == expected_tables(source_rows)
@@ -123,14 +125,14 @@ def test_commits_after_the_instant_of_the_log_ends_wait_for_the_next_run(
     def committed() -> list[int]:
         return [row["offset"] for row in table(warehouse, "commits") if row["log_partition"] == 7]
 
-    ingest(spark, made.path, warehouse, take_snapshot=measure_before_more_commits)
+    ingest(lambda: spark, made.path, warehouse, take_snapshot=measure_before_more_commits)
     assert committed() == list(range(20))
     assert {row["log_partition"] for row in table(warehouse, "commits")} == {7}
     kept = warehouse.snapshot(through_batch=1)
     assert kept is not None
     assert kept.topics == {TopicPartition("t", 0): Bounds(0, 22)}
 
-    ingest(spark, made.path, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
     assert committed() == list(range(620))
     assert {row["log_partition"] for row in table(warehouse, "commits")} == {7, 9}
     assert warehouse.snapshot(through_batch=1) is None, "of other commits"
@@ -178,7 +180,7 @@ def test_killed_at_any_step_it_goes_on_where_it_was(
         with monkeypatch.context() as patched:
             count = break_after(patched, 4 + 3 * steps)
             try:
-                ingest(spark, made.path, warehouse, max_bytes=size)
+                ingest(lambda: spark, made.path, warehouse, max_bytes=size)
             except (Killed, Exception):  # noqa: BLE001 whatever it is by the time it comes out of Spark
                 check_readers(warehouse)
                 assert count() > 4
@@ -196,7 +198,7 @@ def test_rows_of_a_batch_that_is_not_all_there_are_not_shown(
     spark: SparkSession, made: LogDirectory, warehouse: Warehouse
 ) -> None:
     made.write_log(7, example_log(2))
-    ingest(spark, made.path, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
     shown = warehouse.silver(spark, "commits").count()
     assert shown > 0
     warehouse.add_batch("commits", 2, warehouse.silver(spark, "commits"))
@@ -208,10 +210,10 @@ def test_compaction_between_runs(spark: SparkSession, made: LogDirectory, wareho
     for number in range(20):
         log.append([commit_record("g", number * 2 + n) for n in range(2)])
     made.write_log(7, log, 10)
-    ingest(spark, made.path, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
     cleaned = [compacted(batch, 2) for number, batch in enumerate(log.batches[:15]) if number % 3 == 0]
     made.write(7, [*cleaned, *log.batches[15:]], per_segment=8)
-    ingest(spark, made.path, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
     offsets = [row["log_offset"] for row in table(warehouse, "commits")]
     # Up to 20 all was read before; of 20 to 29 two batches are left, and one record of each; then all.
     assert offsets == [*range(20), 25, *range(30, 40)]
@@ -231,7 +233,7 @@ def test_findings_come_once(spark: SparkSession, made: LogDirectory, warehouse: 
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:70] + b"!" + whole[71:])
     for _ in range(2):
-        ingest(spark, made.path, warehouse)
+        ingest(lambda: spark, made.path, warehouse)
         (finding,) = table(warehouse, "ingest_findings")
         place = (finding["kind"], finding["log_partition"], finding["first_offset"], finding["position"])
         assert place == ("damage", 7, 3, 0)
@@ -239,7 +241,7 @@ def test_findings_come_once(spark: SparkSession, made: LogDirectory, warehouse: 
     assert [row["log_partition"] for row in table(warehouse, "commits")] == [7] * 3 + [8] * 9
     damaged.write_bytes(whole)
     made.write(8, [moved(log.batches[0], 20)])
-    ingest(spark, made.path, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
     found = [(row["kind"], row["log_partition"]) for row in table(warehouse, "ingest_findings")]
     assert sorted(found) == [("damage", 7), ("lost_history", 8)]
     commits = [(row["log_partition"], row["log_offset"]) for row in table(warehouse, "commits")]
@@ -254,12 +256,12 @@ def test_an_open_transaction_holds_back_what_follows_it(
     log.append([commit_record("t", 1)], producer_id=5, producer_epoch=0, is_transactional=True)
     log.append([commit_record("g", 2)])
     made.write_log(7, log)
-    ingest(spark, made.path, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
     assert [row["log_offset"] for row in table(warehouse, "commits")] == [0]
     assert [row["kind"] for row in table(warehouse, "ingest_findings")] == ["open_transaction"]
     log.end_transaction(5, is_committed=True)
     made.write_log(7, log)
-    ingest(spark, made.path, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
     found = [(row["log_offset"], row["producer_id"]) for row in table(warehouse, "commits")]
     assert found == [(0, None), (1, 5), (2, None)]
 
@@ -283,7 +285,7 @@ def test_following_a_log(
             upto[0] += 2
             made.write_log(7, log, upto[0], per_segment=10)
 
-    done = ingest(spark, made.path, warehouse, follow=True, stop=stop, on_progress=more)
+    done = ingest(lambda: spark, made.path, warehouse, follow=True, stop=stop, on_progress=more)
     assert done.records == 6
     assert [row["log_offset"] for row in table(warehouse, "commits")] == list(range(6))
 
@@ -294,7 +296,7 @@ def test_the_newest_of_every_key_is_what_the_daemon_loads(
     log = example_log(random.randrange(9), strange=False)
     add_transactions(log)
     made.write_log(7, log)
-    ingest(spark, made.path, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
     shard = new_shard()
     opened = PartitionLog.open(OsFiles(), str(made.partition(7)), LogConfig())
     assert list(PartitionLoad(opened, shard, OsFiles(), GroupRecordCodec()).run_steps())
@@ -320,20 +322,20 @@ def test_a_warehouse_takes_one_log_of_one_version(
 ) -> None:
     made.write_log(7, example_log(3, batches=3))
     (made.root / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
-    ingest(spark, made.path, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
     before = tables(warehouse)
     (made.root / "meta.properties").write_text("version=1\ncluster.id=other\nnode.id=1\n")
     with pytest.raises(BadInput, match="cluster abc node 1, not of cluster other node 1"):
-        ingest(spark, made.path, warehouse)
+        ingest(lambda: spark, made.path, warehouse)
     marker = Path(warehouse.path(MARKER))
     marker.write_text(re.sub('"version": [0-9]+', '"version": 99', marker.read_text()))
     with pytest.raises(BadInput, match="version 99"):
-        ingest(spark, made.path, warehouse)
+        ingest(lambda: spark, made.path, warehouse)
     assert tables(warehouse) == before
     with pytest.raises(BadInput, match="is no warehouse"):
-        ingest(spark, made.path, Warehouse(str(tmp_path)))
+        ingest(lambda: spark, made.path, Warehouse(str(tmp_path)))
     with pytest.raises(BadInput, match="is a file"):
-        ingest(spark, made.path, Warehouse(str(marker)))
+        ingest(lambda: spark, made.path, Warehouse(str(marker)))
 
 
 def test_a_warehouse_without_its_checkpoint_is_left_alone(
@@ -342,16 +344,16 @@ def test_a_warehouse_without_its_checkpoint_is_left_alone(
     import shutil
 
     made.write_log(7, example_log(3, batches=3))
-    ingest(spark, made.path, warehouse)
+    ingest(lambda: spark, made.path, warehouse)
     shutil.rmtree(warehouse.path("_checkpoint"))
     with pytest.raises(BadInput, match="ingest anew"):
-        ingest(spark, made.path, warehouse)
+        ingest(lambda: spark, made.path, warehouse)
 
 
 def test_an_empty_log_gives_tables_without_rows(
     spark: SparkSession, made: LogDirectory, warehouse: Warehouse
 ) -> None:
     made.write(7, [])
-    assert ingest(spark, made.path, warehouse).records == 0
+    assert ingest(lambda: spark, made.path, warehouse).records == 0
     assert tables(warehouse) == {name: [] for name in RECORDS}
     assert in_order([]) == []

@@ -133,11 +133,11 @@ def test_a_real_brokers_directory_is_told_as_the_broker_told_it(
     data.mkdir()
     unpack(name, str(data))
     warehouse = Warehouse(str(tmp_path / "warehouse"))
-    ingest(spark, str(data), warehouse)
+    ingest(lambda: spark, str(data), warehouse)
     check_members(table(warehouse, "members"), table(warehouse, "group_generations"), served)
     assert "damage" not in {row["kind"] for row in table(warehouse, "ingest_findings")}
 
-    build(spark, warehouse, BuildSettings(measure=measurer(str(data), None, None)))
+    build(lambda: spark, warehouse, BuildSettings(measure=measurer(str(data), None, None)))
     tables = {table: gold(spark, warehouse, table) for table in GOLD}
     check_offsets(tables["latest_offsets"], served)
     check_ownership(tables["ownership"], served)

@@ -11,8 +11,9 @@ pytest.importorskip("pyspark")
 
 from pipeline.build import Built
 from pipeline.cli.report import announce_report
-from pipeline.cli.shown import Shown, duration
+from pipeline.cli.shown import Shown
 from pipeline.progress import Progress, Step
+from pipeline.report.words import duration
 from pipeline.session import driver_memory_mb
 
 

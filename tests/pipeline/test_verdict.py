@@ -39,7 +39,7 @@ def told(spark: SparkSession, directory: Path, fates: dict[str, Fate]) -> tuple[
     ]
     warehouse = Warehouse(str(directory / "warehouse"))
     fill(warehouse, together(made))
-    build(spark, warehouse, BuildSettings(measure=lambda *_: ends))
+    build(lambda: spark, warehouse, BuildSettings(measure=lambda *_: ends))
     out = directory / "report.html"
     return write_report(warehouse, str(out), Selection(n_groups=N_SHOWN)), out
 

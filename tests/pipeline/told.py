@@ -68,7 +68,7 @@ class Told:
             self.asked.append((set(partitions), period))
             return ends
 
-        build(self.spark, self.warehouse, BuildSettings(measure=measure, on_table=self.built.append))
+        build(lambda: self.spark, self.warehouse, BuildSettings(measure=measure, on_table=self.built.append))
         return write_report(self.warehouse, str(self.file), Selection(n_groups=N_SHOWN))
 
     @property

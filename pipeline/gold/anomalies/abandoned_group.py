@@ -75,7 +75,7 @@ def abandoned_group(
             "generation": last["generation"],
             "amount": now,
             "previous_offset": then if is_known else None,
-            "detail": f"no member; {before} messages",
+            "detail": f"no member; {before} message{'' if now == 1 else 's'}",
             "log_offset": last["log_offset"],
         }
     ]

@@ -112,6 +112,7 @@ def standstills(habits: pa.Table, lag: pa.Table, as_of_us: int) -> pa.Table:
     is_silent = (
         (silent_s >= MIN_SILENCE_S)
         & (intervals > 0)
+        & (last_ms >= first_ms)  # else a clock was set back, and the usual interval is unknown
         & (silent_s * 1000 * intervals > (last_ms - first_ms) * WINDOW_COMMITS)
     )
     rows = set_columns(rows, n_same=n_same, silent_s=silent_s, is_stalled=is_stalled)

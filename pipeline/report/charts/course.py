@@ -70,7 +70,7 @@ def _topics(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
     by_size = sorted(_by_topic(rows), key=lambda part: -sum(row["advance"] for row in part))
     drawn = [(part[0]["topic"], color(n), part) for n, part in enumerate(by_size[:TOPICS])]
     rest = [row for part in by_size[TOPICS:] for row in part]
-    return [*drawn, (f"{len(by_size) - TOPICS} other topics", OTHER, rest)] if rest else drawn
+    return [*drawn, (count(len(by_size) - TOPICS, "other topic"), OTHER, rest)] if rest else drawn
 
 
 def _lag_line(axes: Axes, x: list[float], parts: list[Values], tint: str, label: str) -> None:

@@ -162,6 +162,32 @@ def test_rebalances_that_chase_each_other_are_one_storm() -> None:
     assert (row["ts"], row["until_ts"]) == (at(10_000), at(10_600))
 
 
+def test_a_clock_that_is_set_back_makes_no_storm_and_no_negative_period() -> None:
+    made = HandMade()
+    for n in range(4):
+        made.generation("g", n + 1, {f"m{n}": [("t", 0)]}, 3600 + 400 * n)
+    for n in range(4):
+        made.generation("g", n + 5, {f"m{n}": [("t", 0)]}, 400 * n)
+    assert rows(of_rebalances(made, rebalance_storm), "amount") == []
+    for n in range(10):
+        made.generation("g", n + 9, {f"m{n}": [("t", 0)]}, 3000 + (n if n < 5 else n - 60))
+    found = of_rebalances(made, rebalance_storm)
+    assert rows(found, "ts", "until_ts", "amount") == [
+        (at(2945), at(2949), 5),
+        (at(3000), at(3004), 5),
+    ]
+
+
+def test_a_partition_whose_clock_was_set_back_has_not_stopped() -> None:
+    made = HandMade()
+    made.generation("g", 1, {"a1": [("t", 0)]}, 3600)
+    for n in range(5):
+        made.commit("g", "t", 0, n, 3600 + n)
+    for n in range(5, 8):
+        made.commit("g", "t", 0, n, n)
+    assert rows(stuck(made, 200, [("t", 0, 100)]), "detail") == []
+
+
 def test_a_group_that_empties_again_and_again_flaps() -> None:
     made = HandMade()
     for n in range(3):
