@@ -42,6 +42,7 @@ _PREVIOUS: Final = {
     "previous_ts": "commit_ts",
     "previous_group_log_offset": "group_log_offset",
 }
+_OF_THE_COMMIT_BEFORE: Final = [*_PREVIOUS.values(), "topic_id", "tombstone", "producer_id"]
 
 LAST_COMMITS: Final = Table.declare(
     "last_commits",
@@ -108,7 +109,7 @@ def writers(members: Iterable[Row], assignments: Iterable[Row]) -> pa.Table:
 def link_commits(new: pa.Table, records: pa.Table, last_commits: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Link each commit to the one before it.
 
-    In: COMMIT_COLUMNS of some commits, tombstones included; `log_partition`, `group`, `log_offset` of all
+    In: COMMIT_COLUMNS of some commits in log order, with tombstones; `log_partition`, `group`, `log_offset` of all
     records of these groups; LAST_COMMITS before the first commit. Out: the commits, by partition and in log
     order, and LAST_COMMITS after them. Each commit has
 
@@ -123,12 +124,12 @@ def link_commits(new: pa.Table, records: pa.Table, last_commits: pa.Table) -> tu
         [last_commits, LAST_COMMITS.select(set_columns(placed, number=pa.nulls(len(new), pa.int64())))]
     )
     is_new = np.arange(len(whole)) >= len(last_commits)
-    codes = Grouping(whole, PARTITION_OF_GROUP).codes
-    order = np.lexsort((integers(whole.column("log_offset")), is_new, codes))
-    ordered, is_new, codes = whole.take(pa.array(order)), is_new[order], codes[order]
+    grouping = Grouping(whole, PARTITION_OF_GROUP)
+    ordered, is_new = whole.take(pa.array(grouping.order)), is_new[grouping.order]
+    codes = grouping.codes[grouping.order]
     is_first = np.ones(len(codes), bool)
     is_first[1:] = codes[1:] != codes[:-1]
-    before = ordered.take(pa.array(np.arange(len(codes)) - 1, mask=is_first))
+    before = ordered.select(_OF_THE_COMMIT_BEFORE).take(pa.array(np.arange(len(codes)) - 1, mask=is_first))
     ordered = set_columns(ordered, number=_numbers(integers(ordered.column("number"), 1), is_first))
     is_last = np.append(is_first[1:], True)[: len(codes)]
     commits = set_columns(ordered, **_links(ordered, before)).filter(pa.array(is_new))

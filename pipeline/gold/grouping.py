@@ -65,12 +65,13 @@ class Grouping:
         self._table = table
         self.codes = _codes(table, keys)
         """The number of its group, for each row."""
-        self._order = np.argsort(self.codes, kind="stable")
-        ordered = self.codes[self._order]
+        self.order = _stable_order(self.codes)
+        """The indices of the rows, group by group; rows of a group keep their order."""
+        ordered = self.codes[self.order]
         is_first = np.ones(len(ordered), bool)
         is_first[1:] = ordered[1:] != ordered[:-1]
         self._starts = np.flatnonzero(is_first)
-        self.groups: pa.Table = table.select(list(keys)).take(pa.array(self._order[self._starts]))
+        self.groups: pa.Table = table.select(list(keys)).take(pa.array(self.order[self._starts]))
         """The keys of each group."""
 
     def __len__(self) -> int:
@@ -78,12 +79,12 @@ class Grouping:
 
     def count(self) -> Integers:
         """Count the rows."""
-        return np.diff(np.append(self._starts, len(self._order)))
+        return np.diff(np.append(self._starts, len(self.order)))
 
     def sum(self, name: str) -> pa.Array:
         """Add up a column of integers; NULL where all its values are NULL."""
         column = self._table.column(name)
-        values = integers(column)[self._order]
+        values = integers(column)[self.order]
         totals = np.add.reduceat(values, self._starts) if len(self) else values
         return pa.array(totals, pa.int64(), mask=~self._any(are_valid(column)))
 
@@ -105,27 +106,43 @@ class Grouping:
 
     def _pick(self, order: str, null: int, *, is_last: bool) -> pa.Array:
         column = self._table.column(order)
-        values = integers(column, null)
-        rows = self._order
-        if np.any(values[1:] < values[:-1]):
-            rows = np.lexsort((values, self.codes))
-        ends = np.append(self._starts[1:], len(rows)) - 1 if len(self) else self._starts
-        return pa.array(rows[ends if is_last else self._starts], mask=~self._any(are_valid(column)))
+        if not len(self):
+            return pa.array([], pa.int64())
+        values = integers(column, null)[self.order]
+        extreme = np.maximum if is_last else np.minimum
+        is_extreme = values == np.repeat(extreme.reduceat(values, self._starts), self.count())
+        places = np.where(is_extreme, np.arange(len(values)), -1 if is_last else len(values))
+        chosen = self.order[extreme.reduceat(places, self._starts)]
+        return pa.array(chosen, mask=~self._any(are_valid(column)))
 
     def _any(self, values: Flags) -> Flags:
         if not len(self):
             return np.zeros(0, bool)
-        found: Flags = np.logical_or.reduceat(values[self._order], self._starts)
+        found: Flags = np.logical_or.reduceat(values[self.order], self._starts)
         return found
+
+
+def _stable_order(codes: Integers) -> Integers:
+    """Sort codes. NumPy sorts 16-bit numbers in linear time."""
+    is_small = len(codes) > 0 and codes.max() <= np.iinfo(np.uint16).max
+    return np.argsort(codes.astype(np.uint16) if is_small else codes, kind="stable")
 
 
 def _codes(table: pa.Table, keys: Sequence[str]) -> Integers:
     codes: Integers = np.zeros(len(table), np.int64)
+    n_codes = 1
     for key in keys:
         encoded = pc.dictionary_encode(table.column(key).combine_chunks())
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
         found: Integers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        codes = codes * (len(encoded.dictionary) + 1) + found + 1
-        codes = pd.factorize(codes)[0].astype(np.int64)
-    return codes
+        n_values = len(encoded.dictionary) + 1
+        if n_codes * n_values > _GREATEST:
+            codes, n_codes = _number(codes), len(codes)
+        codes, n_codes = codes * n_values + found + 1, n_codes * n_values
+    return _number(codes)
+
+
+def _number(codes: Integers) -> Integers:
+    """Number different codes from 0, in the order of their first rows."""
+    return pd.factorize(codes)[0].astype(np.int64, copy=False)
