@@ -125,7 +125,8 @@ class Grouping:
 def _stable_order(codes: Integers) -> Integers:
     """Sort codes. NumPy sorts 16-bit numbers in linear time."""
     is_small = len(codes) > 0 and codes.max() <= np.iinfo(np.uint16).max
-    return np.argsort(codes.astype(np.uint16) if is_small else codes, kind="stable")
+    order: Integers = np.argsort(codes.astype(np.uint16) if is_small else codes, kind="stable")
+    return order
 
 
 def _codes(table: pa.Table, keys: Sequence[str]) -> Integers:
@@ -145,4 +146,5 @@ def _codes(table: pa.Table, keys: Sequence[str]) -> Integers:
 
 def _number(codes: Integers) -> Integers:
     """Number different codes from 0, in the order of their first rows."""
-    return pd.factorize(codes)[0].astype(np.int64, copy=False)
+    numbers: Integers = pd.factorize(codes)[0].astype(np.int64, copy=False)
+    return numbers
