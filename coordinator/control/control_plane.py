@@ -64,7 +64,6 @@ class ControlPlane:
         """Whether the configuration allows faults that end the process."""
         self.actions = ActionLog()
         self.group_removals = removals = group_removals or GroupRemovals()
-        services.group_events.subscribe(EventRank.REMOVALS, removals.on_event)
         self.namespaces = namespaces or NamespaceRegistry(
             services, self.actions, self._create_namespace_control
         )
@@ -91,9 +90,6 @@ class ControlPlane:
         )
         self.ledger = create_ledger(services, self.actions, self.member_connections, group_now)
         self.stream = EventStream()
-        services.group_events.subscribe(EventRank.LEDGER, self.ledger.on_event)
-        services.group_events.subscribe(EventRank.STREAM, self.stream.on_event)
-        services.runtime.unload_listeners.append(lambda part: self.ledger.on_partition_unloaded(part.number))
         self.waits = GroupWaits(
             services,
             self.group_client,
@@ -103,13 +99,20 @@ class ControlPlane:
             removals,
             self.ledger,
         )
-        self.waits.hint_providers.append(self.clocks.frozen_hints)
         self._create_faults(services)
         self.oracles = OracleService(services, self.actions, group_now, commits)
         self.recordings = RecordingRegistry(self.group_client)
-        self._create_metrics(services)
         self.traces = create_exporter() if namespaces is None else None
         """Exports closed rebalances; None where traces are off."""
+        self._connect(services)
+
+    def _connect(self, services: Services) -> None:
+        self._create_metrics(services)
+        services.group_events.subscribe(EventRank.REMOVALS, self.group_removals.on_event)
+        services.group_events.subscribe(EventRank.LEDGER, self.ledger.on_event)
+        services.group_events.subscribe(EventRank.STREAM, self.stream.on_event)
+        services.runtime.unload_listeners.append(lambda part: self.ledger.on_partition_unloaded(part.number))
+        self.waits.hint_providers += [self.clocks.frozen_hints, self.faults.held_hints]
         if self.traces is not None:
             self.ledger.listeners.append(self.traces.on_rebalance_closed)
 
@@ -151,7 +154,6 @@ class ControlPlane:
             self.member_commands.expire_member,
             allows_crash_faults=self.allows_crash_faults,
         )
-        self.waits.hint_providers.append(self.faults.held_hints)
 
     def _create_metrics(self, services: Services) -> None:
         counts = GroupCountTable()
