@@ -99,8 +99,8 @@ def open_server(
         membership=membership,
         loop=loop,
         arrival=arrival,
-        group_clock=group_clock or ProcessClock(arrival),
-        run_queue=run_queue or RunQueue(loop),
+        group_clock=ProcessClock(arrival) if group_clock is None else group_clock,
+        run_queue=RunQueue(loop) if run_queue is None else run_queue,
         shared_threads=threads,
     )
     directory = root.open_directory()

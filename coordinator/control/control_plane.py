@@ -112,7 +112,7 @@ class ControlPlane:
         services.group_events.subscribe(EventRank.LEDGER, self.ledger.on_event)
         services.group_events.subscribe(EventRank.STREAM, self.stream.on_event)
         services.runtime.unload_listeners.append(lambda part: self.ledger.on_partition_unloaded(part.number))
-        self.waits.hint_providers += [self.clocks.frozen_hints, self.faults.held_hints]
+        self.waits.hint_providers.extend((self.clocks.frozen_hints, self.faults.held_hints))
         if self.traces is not None:
             self.ledger.listeners.append(self.traces.on_rebalance_closed)
 

@@ -136,7 +136,7 @@ REFUSALS = {
     "no certificate": ("SSL", TRUST, 3, "certificate"),
     "a broker that is not trusted": ("SSL", KEY, 3, "ssl.truststore.location"),
     "TLS at a listener without TLS": ("SASL_PLAINTEXT", TRUST + jaas("PLAIN") + "#TLS", 3, "TLS"),
-    "SASL at a listener without SASL": ("PLAINTEXT", jaas("PLAIN") + "#SASL", 1, "no SASL"),
+    "SASL at a listener without SASL": ("PLAINTEXT", jaas("PLAIN") + "#SASL", 1, "does not use SASL"),
 }
 
 
@@ -164,7 +164,7 @@ def test_a_missing_password_is_prompted_for(daemon: SecuredDaemon) -> None:
         mark = terminal.mark()
         asked = f"{sys.executable} -m coordinator ping {daemon.at('SASL_PLAINTEXT')}"
         terminal.paste(f"{asked} --command-config client.properties\n")
-        terminal.wait(re.compile("Password of admin"), mark, TIMEOUT_S)
+        terminal.wait(re.compile("Password of .*admin"), mark, TIMEOUT_S)
         terminal.paste(f"{SECRET}\n")
         terminal.wait(re.compile("answers and serves"), mark, TIMEOUT_S)
         assert SECRET not in terminal.since(mark)

@@ -224,7 +224,7 @@ def test_options_that_make_no_sense_exit_2_and_say_why(
     [
         (["--listen", "nonsense"], "nonsense"),
         (["--http", "192.0.2.1:9080"], "192.0.2.1"),
-        (["--http", "no-such-host.invalid:9080"], "no-such-host.invalid is not known"),
+        (["--http", "no-such-host.invalid:9080"], "no-such-host.invalid cannot be resolved"),
         (["--http", "nonsense"], "nonsense"),
         (["--data-dir", "/dev/null/data"], "/dev/null/data"),
     ],

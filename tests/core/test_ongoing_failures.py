@@ -50,8 +50,6 @@ def test_what_had_a_line_has_one_when_it_is_over(time: Time, caplog: pytest.LogC
     time.now_ms += 2_000
     for name in "abc":
         failures.record_recovery(name)
-    assert [record.getMessage() for record in caplog.records] == [
-        "a is in order again after 2.0 s and 1 failures"
-    ]
+    assert [record.getMessage() for record in caplog.records] == ["a recovered after 2.0 s and 1 failures"]
     assert not failures
     assert failures.record_failure("a", refused("a")) == 0, "the same minute"

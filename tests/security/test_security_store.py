@@ -106,5 +106,5 @@ async def test_one_that_waits_is_finished_before_the_end(files: FaultyFiles) -> 
     await security.stop()
     assert kept(files) == SecurityState(frozenset({ACL}))
     await change
-    with pytest.raises(OSError, match="stops"):
+    with pytest.raises(OSError, match="stopping"):
         await security.change_state(SecurityState())

@@ -77,7 +77,7 @@ class TopicOperations:
     ) -> TopicDescription:
         """Create a topic. `partitions` None means num.partitions. Raises Problem (name-taken, refused)."""
         [created] = await self._create([_build_topic(name, partitions, configs)])
-        self._actions.record_action("topic", f"created {name} with {created.partitions} partitions", by=by)
+        self._actions.record_action("topic", f"made {name} with {created.partitions} partitions", by=by)
         return created
 
     async def create_topics(self, partitions: Mapping[str, int]) -> None:

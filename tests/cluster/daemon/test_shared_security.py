@@ -152,7 +152,7 @@ async def test_where_a_key_makes_no_sense_what_was_known_holds_and_changes_are_r
 
         for daemon in (first, second):
             await eventually(lambda daemon=daemon: bool(problem(daemon)))  # type: ignore[misc]
-            with pytest.raises(OSError, match="no sense"):
+            with pytest.raises(OSError, match="invalid"):
                 await change(daemon.server, removed=[binding])
             assert known(daemon) == {binding}
         cluster.store.do(lambda map_: map_.transact(StoreTransaction((), (Delete(stray),))))

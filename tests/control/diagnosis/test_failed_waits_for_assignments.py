@@ -160,7 +160,7 @@ async def test_failed() -> None:
             "state of billing is unknown",
             str(partition.name),
             "cannot be read now",
-            "groupd retries",
+            "tried again",
         )
         files.faults.clear()
         assert (await stage.wait(state="Stable")).group.members == 1
