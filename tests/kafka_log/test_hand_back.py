@@ -57,7 +57,7 @@ def group_of_each_partition(connection: Connection) -> list[str]:
 
 
 def groups_in_load(connection: Connection, groups: list[str]) -> list[str]:
-    """Return those of the groups whose partition the broker does not serve yet."""
+    """Return the groups with a partition in load, which the broker does not serve yet."""
     request = OffsetFetchRequest(
         groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in groups]
     )
