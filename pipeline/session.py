@@ -9,6 +9,7 @@ service; a cluster gets Spark's own choice.
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from importlib.resources import as_file, files
@@ -118,7 +119,11 @@ class LazySpark:
             BadInput: Java is missing.
         """
         if self._session is None:
+            handler = signal.getsignal(signal.SIGINT)
             self._session = start(self._master, workload=self._workload)
+            if handler is not signal.default_int_handler:
+                # PySpark has replaced the handler of a command that ends at a safe point.
+                signal.signal(signal.SIGINT, handler)
         return self._session
 
 
