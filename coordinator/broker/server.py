@@ -43,14 +43,15 @@ class ServerExits:
         self._exits.append((close, abandon))
 
     async def close(self) -> None:
-        """Close all parts. If one fails, abandon the others and raise its error."""
+        """Close all parts. If one fails, abandon it and the parts that are left, and raise its error."""
         while self._exits:
-            close, _ = self._exits.pop()
+            close, abandon = self._exits.pop()
             try:
                 awaited = close()
                 if awaited is not None:
                     await awaited
             except BaseException:
+                self.push(abandon=abandon)
                 self.abandon()
                 raise
 

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
 
 class Services(Struct, frozen=True, eq=False, kw_only=True):
-    """The parts of an open server. `coordinator/broker/server.py` creates and connects them."""
+    """The parts of an open server. `composition_root.py` creates and connects them."""
 
     settings: ServerSettings
     loop: asyncio.AbstractEventLoop

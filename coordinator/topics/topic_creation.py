@@ -204,7 +204,7 @@ def _validate_topic(plane: DataPlane, topic: CreatableTopic, remaining: int) -> 
         plane.catalogue.defaults.validate(overrides)
     except InvalidConfig as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
-    _check_partition_count(len(topic.assignments), remaining)
+    _check_partition_count(len(topic.assignments), MAX_PARTITIONS)
     partitions, factor = _find_counts(plane, topic)
     _check_partition_count(partitions, remaining)
     return NewTopicSpec(topic.name, partitions, overrides, replication_factor=factor)

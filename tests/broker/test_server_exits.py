@@ -48,7 +48,7 @@ async def test_a_failed_close_abandons_the_parts_that_are_left() -> None:
     parts.push("listeners")
     with pytest.raises(OSError, match="full"):
         await parts.exits.close()
-    assert parts.ends == ["close listeners", "abandon threads", "abandon directory"]
+    assert parts.ends == ["close listeners", "abandon logs", "abandon threads", "abandon directory"]
 
 
 async def test_an_error_of_one_part_does_not_keep_the_others() -> None:

@@ -277,7 +277,8 @@ class CoordinatorFailover:
             if not is_far and move.partition.state in (PartitionState.OWNED, PartitionState.FAILED):
                 break
             await asyncio.sleep(POLL_INTERVAL_S)
-        self._failovers.pop(name.partition, None)
+        if self._failovers.get(name.partition) is move:
+            del self._failovers[name.partition]
         if not move.served.done():
             move.served.set_result(True)
 
