@@ -411,10 +411,9 @@ def _format_skipped(event: OffsetsSkipped) -> str:
 def _format_mixed_commits(event: MixedCommits) -> str:
     kind, other = ("transactional", "plain") if event.is_transactional else ("plain", "transactional")
     return (
-        f"Group {event.group_id} mixes plain and transactional offset commits: a {kind} one for {event.topic}-"
-        f"{event.partition} followed a {other} one. The commit that was written later counts. groupd "
-        "reports this once "
-        "for each group."
+        f"Group {event.group_id} mixes plain and transactional offset commits: a {kind} one for "
+        f"{event.topic}-{event.partition} followed a {other} one. The commit that was written later counts. "
+        "groupd reports this once for each group."
     )
 
 

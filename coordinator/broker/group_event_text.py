@@ -81,10 +81,9 @@ def format_waits(event: RebalanceWaits) -> str:
     most = f"{format_seconds(event.left_ms)} more at most"
     if event.trigger is None:
         return (
-            f"Group {event.group_id} is Stable in generation {event.generation_id}, but {len(event.awaited)} of "
-            f"{format_count(event.members, 'member')} did not request the assignment in "
-            f"{format_seconds(event.waited_ms)}: "
-            f"{awaited}. It waits {most}."
+            f"Group {event.group_id} is Stable in generation {event.generation_id}, but "
+            f"{len(event.awaited)} of {format_count(event.members, 'member')} did not request the "
+            f"assignment in {format_seconds(event.waited_ms)}: {awaited}. It waits {most}."
         )
     again = f", begun {event.attempts} times" if event.attempts > 1 else ""
     since = (

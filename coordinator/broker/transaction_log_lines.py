@@ -133,9 +133,8 @@ def _log_rare(partition: TopicPartition, event: MachineEvent) -> None:
     match event:
         case ProducerFenced():
             _LOG.info(
-                "TransactionalId %s: aborting an open transaction of %d partitions, because a producer "
-                "with this id "
-                "has started; producer %d of epoch %d is fenced",
+                "TransactionalId %s: aborting an open transaction of %d partitions, because a producer with "
+                "this id has started; producer %d of epoch %d is fenced",
                 printable(event.transactional_id),
                 event.partitions,
                 event.producer_id,

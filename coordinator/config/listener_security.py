@@ -282,9 +282,8 @@ def _parse_mechanisms(values: ListenerValues, listener: Listener) -> tuple[str, 
     accepted = ", ".join(SASL_MECHANISMS)
     if not values.is_set(_ENABLED):
         raise ConfigError(
-            f"{_ENABLED} is not set, and {where}: its default is GSSAPI, which groupd does not support. "
-            "Use one of: "
-            f"{accepted}",
+            f"{_ENABLED} is not set, and {where}: its default is GSSAPI, which groupd does not support. Use "
+            f"one of: {accepted}",
             _ENABLED,
             "listeners",
         )

@@ -178,8 +178,7 @@ def prepare_directory(directory: DataDirectory, cluster_id: str, identity: Clust
             raise StartFailed(
                 f"{path} belongs to a cluster {cluster_id} that is no longer in etcd, or has another "
                 "cluster.etcd.prefix: use an empty log.dirs, or empty etcd and import the directory, so "
-                "that its data "
-                f"is not lost: {REMEDY}"
+                f"that its data is not lost: {REMEDY}"
             )
     elif (
         directory.list_partitions()

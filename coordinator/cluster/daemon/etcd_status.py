@@ -116,9 +116,8 @@ class EtcdHealth:
         was_full, self._is_full = self._is_full, self.is_full
         if self._is_full and not was_full:
             _LOG.error(
-                "etcd is full (alarm NOSPACE, %d bytes) and rejects commits: compact and defragment it, "
-                "and disarm the "
-                "alarm",
+                "etcd is full (alarm NOSPACE, %d bytes) and rejects commits: compact and defragment it, and "
+                "disarm the alarm",
                 self.size_bytes,
             )
         elif was_full and not self._is_full:
@@ -127,9 +126,8 @@ class EtcdHealth:
         if share >= _NEARLY_FULL and not self._is_nearly_full:
             self._is_nearly_full = True
             _LOG.warning(
-                "The database of etcd has %d bytes of its quota of %d: set --auto-compaction-retention, "
-                "and defragment "
-                "it",
+                "The database of etcd has %d bytes of its quota of %d: set --auto-compaction-retention, and "
+                "defragment it",
                 self.size_bytes,
                 self.quota_bytes,
             )

@@ -148,9 +148,8 @@ class SessionKeeper:
             if isinstance(event, ClusterGone):
                 if not self._was_gone:
                     _LOG.error(
-                        "etcd no longer has the identity of the cluster: this broker owns no "
-                        "partitions, and keeps the "
-                        "data on its disk. Stop all brokers, and import their directories"
+                        "etcd no longer has the identity of the cluster: this broker owns no partitions, "
+                        "and keeps the data on its disk. Stop all brokers, and import their directories"
                     )
                 self._was_gone = True
                 continue

@@ -185,7 +185,7 @@ class DiskInjector:
     ) -> bool:
         late = self._late_appends.get(partition.number)
         if late is not None:
-            if late.machine is partition.machine:
+            if late.machine is partition.plain_machine:
                 return False
             late.timer.cancel()
             del self._late_appends[partition.number]
@@ -213,7 +213,7 @@ class DiskInjector:
         if action.kind == "delay":
             go_on = partial(self._append_now, partition.number)
             timer = self._services.loop.call_later(fault.draw_delay_s(), go_on)
-            self._late_appends[partition.number] = _DelayedOperation(fault, timer, go_on, partition.machine)
+            self._late_appends[partition.number] = _DelayedOperation(fault, timer, go_on, partition.plain_machine)
             return False
         # The later points of this batch are never reached.
         self._armed.pop(partition.number, None)

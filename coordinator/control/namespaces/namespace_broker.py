@@ -220,9 +220,8 @@ def build_settings(
     for name in given:
         if _is_daemon_property(name):
             raise ConfigError(
-                f"{name} has no effect in a namespace, which has no security and no cluster, and gets "
-                "its ports and "
-                "directories from the daemon. Remove it, or set it for the daemon",
+                f"{name} has no effect in a namespace, which has no security and no cluster, and gets its "
+                "ports and directories from the daemon. Remove it, or set it for the daemon",
                 name,
             )
         if is_ignored_property(name):

@@ -100,7 +100,7 @@ class RecordingPlayer:
         return shard
 
     def play_line(self, line: RecordingLine) -> PlayedInput:
-        """Has the core take one line of inputs. Raises BadRecording."""
+        """Play one line of inputs to the core. Raises BadRecording."""
         try:
             return _HANDLERS[line.kind](self, line)
         except BadRecording:
@@ -174,7 +174,7 @@ class RecordingPlayer:
         return PlayedInput(line, now, outcome_fields, None, request)
 
     def play_load(self, line: RecordingLine) -> PlayedInput:
-        """The partition was read from its log."""
+        """Play the load of the partition from its log."""
         now, group_now = _read_now(line), _read_group_now(line)
         self._works.clear()
         durable, overrides = line.decode_field("load"), line.decode_field("overrides")
@@ -187,7 +187,7 @@ class RecordingPlayer:
         return self._finish_input(line, now, self.shard.on_loaded(now, time_source))
 
     def play_unload(self, line: RecordingLine) -> PlayedInput:
-        """The shard was given up."""
+        """Play the release of the partition."""
         self.shard.unload()
         return PlayedInput(line, self.last_now, {"out": {}}, None)
 

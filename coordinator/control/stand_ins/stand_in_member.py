@@ -113,7 +113,7 @@ class StandInMember:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stall(self) -> None:
-        """Says nothing any more, as a process that was stopped."""
+        """Stop sending requests, as a stopped process does. The connection stays open."""
         if await self._stop():
             self._state = "stalled"
 

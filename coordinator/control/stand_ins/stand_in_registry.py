@@ -109,7 +109,7 @@ class StandInRegistry:
         return found.describe()
 
     async def stall_member(self, group_id: str, client_id: str, by: str | None) -> StandInDescription:
-        """Has one say nothing any more, as a process that was stopped."""
+        """Make a stand-in stop sending requests, as a stopped process does."""
         found = self._find(group_id, client_id)
         self._actions.record_action("stand-in", f"{client_id} stalls", group_id, by)
         await found.stall()
@@ -123,7 +123,7 @@ class StandInRegistry:
         return found.describe()
 
     async def remove_stand_in(self, group_id: str, client_id: str, by: str | None) -> None:
-        """Has one leave, and forgets it."""
+        """Make a stand-in leave its group, and forget it."""
         found = self._find(group_id, client_id)
         self._actions.record_action("stand-in", f"{client_id} is removed", group_id, by)
         self._forget(group_id, client_id)

@@ -12,6 +12,8 @@ from coordinator.broker.composition_root import open_server
 from coordinator.broker.server import Server
 from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem
+from coordinator.core.interceptors import InterceptorRank
+from coordinator.group.group_shard import ShardDecorator
 from coordinator.runtime import partition_driver
 from coordinator.runtime.worker_threads import WorkerThreads
 from protocol.error_codes import ErrorCode
@@ -112,6 +114,26 @@ async def test_a_slow_disk(lab: Lab, at: str) -> None:
         assert code(await client.receive()) == ErrorCode.NONE
         assert code(await client.receive()) == ErrorCode.NONE
         assert await committed(client) == 3
+    await lab.until_plain()
+
+
+async def test_a_delayed_append_stays_delayed_when_an_interceptor_is_registered(lab: Lab) -> None:
+    """A frozen clock or a recording puts the same machine behind one more interceptor."""
+    partition = lab.server.runtime.partitions[0]
+    name = lab.fault(COMMITS, do={"at": "append", "delay": "10m"})
+    async with Client(lab.server) as client, Client(lab.server) as other:
+        assert partition.log is not None
+        end = partition.log.log_end_offset
+        client.send(commit(1), 2)
+        await lab.hit(name)
+        partition.interceptors.add(InterceptorRank.ORACLES, ShardDecorator)
+        client.send(commit(2), 2)
+        await other.call(heartbeat_request("nobody", "m", 1), 0)
+        assert partition.log.log_end_offset == end
+        lab.faults.remove_fault(name)
+        assert code(await client.receive()) == ErrorCode.NONE
+        assert code(await client.receive()) == ErrorCode.NONE
+        partition.interceptors.remove(ShardDecorator)
     await lab.until_plain()
 
 
