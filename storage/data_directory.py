@@ -285,8 +285,11 @@ class DataDirectory:
         return read_topic_id(self.files, self._join_path(str(partition)))
 
     def is_unused(self, partition: TopicPartition) -> bool:
-        """Whether a partition's directory has the files of a log that never had a record, and no others. One that
-        cannot be listed may have."""
+        """Return whether a partition's directory has only the files of a log that never had a record.
+
+        A directory that cannot be listed counts as used. Records in the journal do not count: they may belong to a
+        deleted topic of the same name.
+        """
         directory = self._join_path(str(partition))
         try:
             names = self.files.listdir(directory)
@@ -297,7 +300,6 @@ class DataDirectory:
             _FILES_OF_NEW_LOG.issuperset(names)
             and (first not in names or self.files.size(f"{directory}/{first}") == 0)
             and not any(checkpoint.offsets.get(partition) for checkpoint in self._checkpoints)
-            and partition not in self.list_journaled_partitions()
         )
 
     def delete_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> None:

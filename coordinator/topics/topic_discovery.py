@@ -114,6 +114,9 @@ class TopicDiscovery:
 
         `topic` is the topic in the metadata of the broker that used the directory before. `is_new`: the file does
         not exist yet.
+
+        The journal does not decide this: the file lists a topic before the topic gets its first record, so that
+        journaled records of a topic that the file does not list belong to a deleted topic.
         """
         count = max(number for _, number in partitions) + 1
         is_known = topic is not None and topic.topic_id == self.ids[name] and topic.partitions >= count

@@ -49,14 +49,17 @@ class Broker:
         config: Config | None = None,
         files: Files | None = None,
         explicit: Mapping[str, str] | None = None,
+        journal_file_bytes: int = 0,
     ) -> None:
         """Open a broker in `path`.
 
-        `explicit` are explicitly set properties by Kafka's names: the topic defaults.
+        `explicit` are explicitly set properties by Kafka's names: the topic defaults. `journal_file_bytes` is the
+        maximum size of a journal file; 0 writes no journal.
         """
         self.path = path
         self.config = create_data_plane_config(config or Config(), explicit or {})
         self.files = files or OsFiles()
+        self.journal_file_bytes = journal_file_bytes
         self.now_ms = NOW_MS
         self.monotonic_ms = 0
         self.waiter = 0
@@ -72,7 +75,7 @@ class Broker:
     def open(self) -> None:
         """Open the data directory."""
         meta = MetaProperties("cluster", 1, "directory")
-        self.directory = DataDirectory.open(self.files, self.path, meta)
+        self.directory = DataDirectory.open(self.files, self.path, meta, self.journal_file_bytes)
         self.plane = DataPlane.open(self.directory, self.config, random_session_id=self._next_session_id)
 
     def _next_session_id(self) -> int:

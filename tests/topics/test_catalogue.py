@@ -231,16 +231,32 @@ def recreate(broker: Broker) -> None:
     broker.create("orders", 1)
 
 
+def journal_records(broker: Broker, name: str) -> None:
+    """Write the appended records of partition 0 of a topic to the journal."""
+    log = broker.plane.list_logs()[TopicPartition(name, 0)]
+    assert log.journal is not None
+    entry = log.journal.take_entry(log.log_end_offset)
+    assert entry is not None
+    broker.directory.journal.write([entry])
+
+
+@pytest.mark.parametrize("is_journaled", [False, True])
 @pytest.mark.parametrize("change", [create, remove, enlarge, recreate])
-def test_a_crash_at_any_call_leaves_a_change_done_or_undone(change: Callable[[Broker], None]) -> None:
+def test_a_crash_at_any_call_leaves_a_change_done_or_undone(
+    change: Callable[[Broker], None], *, is_journaled: bool
+) -> None:
     """What was acknowledged before stays; nothing of an old topic turns up in a new one of its name."""
 
     def prepared() -> Broker:
-        broker = Broker("/data", ALWAYS, FaultyFiles())
+        broker = Broker("/data", ALWAYS, FaultyFiles(), journal_file_bytes=100_000 if is_journaled else 0)
         broker.create("orders", 2)
         broker.create("other")
         broker.produce("orders", batch(5))
         broker.produce("other", batch(3))
+        if is_journaled:
+            journal_records(broker, "orders")
+            journal_records(broker, "other")
+            return broker
         for log in broker.plane.list_logs().values():
             log.sync()
         broker.directory.write_checkpoints(broker.plane.list_logs())
@@ -258,20 +274,22 @@ def test_a_crash_at_any_call_leaves_a_change_done_or_undone(change: Callable[[Br
                 pass
             else:
                 break
-            after = Broker("/data", ALWAYS, broker.files.crash())
-            assert after.plane.list_failed_partitions() == {}
-            found = topics(after)
-            assert found["other"] == before["other"]
-            assert end(after, "other") == 3
-            assert set(found) <= {"orders", "other", "new"}
-            if found.get("orders", (b"",))[0] == before["orders"][0]:
-                assert end(after, "orders") == 5
-                assert found["orders"][1] in (2, 4)
-            elif "orders" in found:
-                assert found["orders"][1] == 1
-                assert end(after, "orders") == 0
-            assert found.get("new", (b"", 3))[1] == 3
-            assert after.produce("other", batch()).base_offset == 3
+            for files in (broker.files.crash(), broker.files.kill()):
+                after = Broker("/data", ALWAYS, files)
+                assert after.plane.list_failed_partitions() == {}
+                assert after.plane.catalogue.adoption_messages == []
+                found = topics(after)
+                assert found["other"] == before["other"]
+                assert end(after, "other") == 3
+                assert set(found) <= {"orders", "other", "new"}
+                if found.get("orders", (b"",))[0] == before["orders"][0]:
+                    assert end(after, "orders") == 5
+                    assert found["orders"][1] in (2, 4)
+                elif "orders" in found:
+                    assert found["orders"][1] == 1
+                    assert end(after, "orders") == 0
+                assert found.get("new", (b"", 3))[1] == 3
+                assert after.produce("other", batch()).base_offset == 3
 
 
 def test_the_file_is_plain_json(broker: Broker) -> None:
