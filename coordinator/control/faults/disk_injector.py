@@ -213,7 +213,9 @@ class DiskInjector:
         if action.kind == "delay":
             go_on = partial(self._append_now, partition.number)
             timer = self._services.loop.call_later(fault.draw_delay_s(), go_on)
-            self._late_appends[partition.number] = _DelayedOperation(fault, timer, go_on, partition.plain_machine)
+            self._late_appends[partition.number] = _DelayedOperation(
+                fault, timer, go_on, partition.plain_machine
+            )
             return False
         # The later points of this batch are never reached.
         self._armed.pop(partition.number, None)
