@@ -24,6 +24,7 @@ from pipeline.gold.progress import PROGRESS
 from pipeline.gold.rebalance_causes import REBALANCE_CAUSES
 from pipeline.gold.rebalance_stats import REBALANCE_STATS
 from pipeline.gold.velocity import VELOCITY
+from pipeline.report.lag_troubles import find_lag_troubles
 from pipeline.report.report_tables import (
     EVERYTHING,
     ReportTables,
@@ -75,6 +76,8 @@ class Gathered:
     info: Row
     start: datetime
     end: datetime
+    now: datetime
+    """The end of the period, or of the last measurement of the lag after it."""
     totals: Row
     groups: list[GroupDetails]
     troubles: list[Row]
@@ -113,15 +116,20 @@ def _gather(warehouse: Warehouse, selection: Selection, tables: ReportTables) ->
     summaries = summarise_groups(tables, rebalances, every_rebalance, anomalies)
     details = {row["group"]: GroupDetails(row) for row in find_most_remarkable(summaries, selection.n_groups)}
     _fill(details, tables, {"rebalances": rebalances, "causes": causes, "anomalies": anomalies})
+    totals = total_groups(summaries, rebalances)
+    now = max(filter(None, (end, totals["measured_ts"])))
     return Gathered(
         warehouse=warehouse.root,
         selection=selection,
         info=info,
         start=start,
         end=end,
-        totals=total_groups(summaries, rebalances),
+        now=now,
+        totals=totals,
         groups=list(details.values()),
-        troubles=troubles(anomalies, summaries, causes, rebalances),
+        troubles=troubles(
+            anomalies, summaries, causes, rebalances, find_lag_troubles(tables, summaries, now)
+        ),
         assignors=assignors(causes),
         worst_anomaly=_find_longest_rewind(anomalies),
         anomaly_kinds=_count_kinds(anomalies),

@@ -46,8 +46,7 @@ def story(gathered: Gathered) -> list[Line]:
 def findings_of(gathered: Gathered) -> list[Finding]:
     """Return the findings on the gathered data, the worst first."""
     period_s = (gathered.end - gathered.start) / timedelta(seconds=1)
-    now = max(filter(None, (gathered.end, gathered.totals["measured_ts"])))
-    return verdict(gathered.troubles, Context(now, gathered.totals["lag"], period_s))
+    return verdict(gathered.troubles, Context(gathered.now, gathered.totals["lag"], period_s))
 
 
 def healthy(gathered: Gathered) -> str:

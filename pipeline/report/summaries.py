@@ -74,6 +74,7 @@ def _present_state(rows: pa.Table) -> pa.Table:
     return pa.table(
         {
             "group": last.column("group"),
+            "state_ts": last.column("record_ts"),
             "n_members": last.column("n_members"),
             "ended_by": last.column("ended_by").fill_null(ASSIGNED),
             "protocol": last.column("protocol"),

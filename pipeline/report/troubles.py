@@ -28,7 +28,11 @@ _OF_GROUP: Final = ("lag", "longest_pause_ms", "group_kind")
 
 
 def troubles(
-    anomalies: pa.Table, summaries: pa.Table, rebalance_causes: pa.Table, rebalances: pa.Table
+    anomalies: pa.Table,
+    summaries: pa.Table,
+    rebalance_causes: pa.Table,
+    rebalances: pa.Table,
+    lag_troubles: list[Row],
 ) -> list[Row]:
     """Return at most MOST rows of each kind, the ones with the greatest amounts.
 
@@ -43,8 +47,14 @@ def troubles(
         summaries: the summaries of groups.
         rebalance_causes: gold `rebalance_causes`.
         rebalances: gold `rebalance_stats`, for the member ids.
+        lag_troubles: the rows of `find_lag_troubles`.
     """
-    few = [*_largest_anomalies(anomalies), *_largest(_lost(summaries)), *_largest(_idle(rebalance_causes))]
+    few = [
+        *_largest_anomalies(anomalies),
+        *_largest(_lost(summaries)),
+        *_largest(_idle(rebalance_causes)),
+        *lag_troubles,
+    ]
     names = pa.array({row["group"] for row in few}, pa.string())
     own = {
         row["group"]: row for row in summaries.filter(pc.is_in(summaries.column("group"), names)).to_pylist()

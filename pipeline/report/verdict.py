@@ -5,7 +5,9 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-from pipeline.report.troubles import IDLE, LOST, RESTLESS
+from pipeline.report.lag_troubles import RISING, UNATTENDED
+from pipeline.report.next_steps import NextStep, find_next_step
+from pipeline.report.troubles import ABANDONED, IDLE, LOST, RESTLESS
 from pipeline.report.words import count, cut, duration, listed, moment, number, share
 
 Row = dict[str, Any]
@@ -26,13 +28,18 @@ class Severity(IntEnum):
 
 
 class Finding(NamedTuple):
-    """One or two sentences about one group. `weight` ranks findings of the same severity."""
+    """One or two sentences about one group, and the next step. `weight` ranks findings of the same severity."""
 
     severity: Severity
     kind: str
     group: str
     text: str
     weight: float
+
+    @property
+    def next_step(self) -> NextStep:
+        """The action that helps."""
+        return find_next_step(self.kind, self.group)
 
 
 class Context(NamedTuple):
@@ -50,11 +57,17 @@ def verdict(troubles: list[Row], context: Context) -> list[Finding]:
     return sorted(told, key=lambda each: (-each.severity, -each.weight, each.group, each.kind))
 
 
+_CAUSES_OF_LAG: Final = (ABANDONED, LOST, "stuck_partition")
+"""Findings that contain the lag of their group."""
+
+
 def _is_said(row: Row, others: list[Row]) -> bool:
     """Return whether another finding of the group contains the cause of this one. A few clients that leave
     regularly cause their group's storm; if all of many clients do, the storm describes it better.
     """
     of_group = {other["kind"]: other for other in others if other["group"] == row["group"]}
+    if row["kind"] in (UNATTENDED, RISING):
+        return not of_group.keys().isdisjoint(_CAUSES_OF_LAG)
     regular, restless = of_group.get("regular_leaving"), row if row["kind"] in RESTLESS else None
     storm = next((of_group[kind] for kind in RESTLESS if kind in of_group), None)
     if regular is None or storm is None:
@@ -98,6 +111,26 @@ def _stuck(row: Row, context: Context) -> Finding:
         f"{count(row['amount'], 'message waits', 'messages wait')} there ({cut(row['detail'], 120)})."
     )
     return Finding(Severity.CRITICAL, row["kind"], row["group"], text, row["amount"])
+
+
+def _unattended(row: Row, context: Context) -> Finding:
+    waiting = count(row["amount"], "message waits", "messages wait")
+    needed = (
+        f"it would need {duration(row['most'])} to read them at its speed before"
+        if row["most"] is not None
+        else "it has read nothing so far"
+    )
+    text = f"{_name(row)} has no member since {_since(row, context)}, and {waiting} for it; {needed}."
+    return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"])
+
+
+def _rising(row: Row, context: Context) -> Finding:
+    lag = f"from {number(row['previous_offset'])} to {count(row['amount'], 'message')}"
+    text = (
+        f"{_name(row)} does not catch up: its lag on {_name(row, 'topic')} has risen {lag} since "
+        f"{_since(row, context)}. It would need {duration(row['most'])} to read them without new ones."
+    )
+    return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"])
 
 
 def _expiring(row: Row, _context: Context) -> Finding:
@@ -189,9 +222,11 @@ def _idle(row: Row, _context: Context) -> Finding:
 
 
 _TELLERS: Final[dict[str, Callable[[Row, Context], Finding]]] = {
-    "abandoned_group": _abandoned,
+    ABANDONED: _abandoned,
     LOST: _lost,
     "stuck_partition": _stuck,
+    UNATTENDED: _unattended,
+    RISING: _rising,
     "expiring_offsets": _expiring,
     "rebalance_storm": _storm,
     "flapping_group": _flapping,

@@ -139,6 +139,24 @@ def crash_loop(made: HandMade, name: str) -> list[LogEnd]:
     return kept_up(name)
 
 
+@disaster("unread_without_members")
+def left_behind(made: HandMade, name: str) -> list[LogEnd]:
+    """The consumers stop far behind the end of a topic that does not grow any more."""
+    made.generation(name, 1, both("a1", "b1", name), 1)
+    commits(made, name, 60, 600)
+    made.generation(name, 2, {"b1": [(name, 0), (name, 1)]}, 600)
+    made.emptied(name, 3, 660)
+    return [end(name, n, seconds, 9_000) for n in (0, 1) for seconds in (60, 540, 1800, 3600)]
+
+
+@disaster("rising_lag")
+def overrun(made: HandMade, name: str) -> list[LogEnd]:
+    """Twice as many messages come as the group reads."""
+    made.generation(name, 1, both("a1", "b1", name), 1)
+    commits(made, name, 60, HOUR_S)
+    return [end(name, n, seconds, 2 * seconds) for n in (0, 1) for seconds in range(60, HOUR_S + 1, 60)]
+
+
 @disaster("expiring_offsets")
 def forgotten(made: HandMade, name: str) -> list[LogEnd]:
     """A job that set its own, short retention and does not come back."""
@@ -268,6 +286,14 @@ def caught_up(made: HandMade, name: str) -> list[LogEnd]:
     return [each for each in kept_up(name) if each.at_ms < peak[0].at_ms] + [
         end(name, n, HOUR_S, HOUR_S - 60) for n in (0, 1)
     ]
+
+
+@healthy
+def batches(made: HandMade, name: str) -> list[LogEnd]:
+    """All that came within ten minutes is committed at once."""
+    made.generation(name, 1, both("a1", "b1", name), 1)
+    commits(made, name, 600, HOUR_S, every=600)
+    return [end(name, n, seconds, seconds) for n in (0, 1) for seconds in range(60, HOUR_S + 1, 60)]
 
 
 @healthy

@@ -31,6 +31,7 @@ def lines(**totals: object) -> list[str]:
         info={"first_record_ts": START, "commits": 1, "removed_offsets": 0, "group_records": 0},
         start=START,
         end=START + timedelta(minutes=1),
+        now=START + timedelta(minutes=1),
         totals=ONE_GROUP | totals,
         groups=[],
         troubles=[],

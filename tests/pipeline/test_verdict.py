@@ -130,7 +130,8 @@ def test_every_kind_of_anomaly_has_a_sentence_whatever_is_known_of_it() -> None:
     found = verdict(rows, Context(now=at(0), lag=None, period_s=0))  # a clock that was set back
     assert {finding.kind for finding in found} == TOLD >= KINDS.keys()
     for finding in found:
-        assert "\u202e" not in finding.text
+        assert finding.next_step.text
+        assert "\u202e" not in finding.text + finding.next_step.command
         assert "None" not in finding.text
         assert "(-" not in finding.text
 
@@ -143,6 +144,14 @@ def test_of_groups_whose_offsets_expire_the_one_with_most_to_lose_comes_first() 
     ]
     found = verdict(rows, Context(now=at(60), lag=None, period_s=60))
     assert [finding.group for finding in found] == ["c", "b", "a"]
+
+
+def test_a_lag_without_an_anomaly_says_since_when_and_how_long_it_takes_to_read(day: Gathered) -> None:
+    (left,) = of_group(day, "left_behind")
+    assert "16,920 messages" in left.text
+    assert "12:11:00" in left.text
+    (rising,) = of_group(day, "overrun")
+    assert "to 7,3" in rising.text
 
 
 def test_a_storm_names_the_clients_behind_it_and_not_their_member_ids(day: Gathered) -> None:
@@ -205,6 +214,7 @@ async def test_a_browser_shows_the_worst_first_and_the_rest_folded(
         evidence = "document.querySelector('details.group:has(:target)')"
         await shown.until(f"{evidence}.open")
         assert "48,960" in await shown.evaluate(f"{evidence}.innerText")
+        assert "Start a consumer" in await shown.evaluate(f"{evidence}.innerText")
         box = f"{evidence}.querySelector('summary').getBoundingClientRect()"
         await shown.until(f"{box}.top >= 0 && {box}.bottom < {SCREEN}")
         await shown.evaluate(f"{evidence}.querySelector('summary').click()")
