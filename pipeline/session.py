@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from importlib.resources import as_file, files
 from typing import Final, Self
 
@@ -19,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import BadInput
 from pipeline.java_errors import without_greeting
+from pipeline.worker_python import worker_python
 from pipeline.workload import Workload
 
 MIN_JAVA: Final = 17
@@ -140,14 +140,14 @@ def start(
     Raises BadInput when Java is missing.
     """
     check_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("groupd-pipeline")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit started this process
     chosen = master or (None if submitted else os.environ.get("SPARK_MASTER", LOCAL))
+    is_local = chosen is not None and chosen.startswith("local")
     java = ""
     if chosen is not None:
         builder = builder.master(chosen)
-        if chosen.startswith("local"):
+        if is_local:
             builder = builder.config("spark.driver.host", "127.0.0.1").config(
                 "spark.driver.bindAddress", "127.0.0.1"
             )
@@ -160,7 +160,7 @@ def start(
             if workload < Workload.MUCH:
                 java = _QUICK_JAVA
             settings = {**_SETTINGS[workload], **(settings or {})}
-    with as_file(_LOGGING) as logging_file, without_greeting():
+    with as_file(_LOGGING) as logging_file, without_greeting(), worker_python(is_local=is_local):
         if not submitted:
             for key, value in _STATIC.items():
                 builder = builder.config(key, value)

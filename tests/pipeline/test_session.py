@@ -1,8 +1,13 @@
-"""The Spark session that these tests share, when its virtual machine dies."""
+"""The Spark session that these tests share: its workers, and the death of its virtual machine."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.pipeline.class_archive import quick_jvm
 from tests.pipeline.test_command import need_java
@@ -43,3 +48,15 @@ def test_a_test_that_kills_sparks_virtual_machine_is_the_only_one_that_fails(tmp
         "test_after": ["PASSED"],
     }, run.printed
     assert "spark did not outlive this test" in run.printed
+
+
+def test_workers_import_the_installed_pyspark(spark: SparkSession) -> None:
+    """Python compiles modules of an archive in each process: a worker would take 2 CPU-seconds to start."""
+
+    def report(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"file": [pyspark.__file__]})
+
+    (row,) = spark.range(1, numPartitions=1).mapInArrow(report, "file string").collect()
+    assert row.file == pyspark.__file__
+    assert "PYSPARK_PYTHON" not in os.environ
