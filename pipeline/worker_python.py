@@ -1,7 +1,7 @@
 """The Python program that Spark starts for its workers on this machine.
 
 Spark puts its own `pyspark.zip` in front of PYTHONPATH. Python keeps no compiled code of modules in an archive:
-each process compiles PySpark again, 1.4 of the 2 CPU-seconds of its start. A run starts six such processes, and
+each process compiles PySpark again, 1.4 of the 2 CPU-seconds of its start. A run starts five such processes, and
 Spark gives up on a process that does not connect within ten seconds. A script in the place of the interpreter
 therefore restores the PYTHONPATH of the driver, and workers import the installed PySpark.
 """
@@ -20,7 +20,7 @@ from typing import Final
 
 import pyspark
 
-VARIABLE: Final = "PYSPARK_PYTHON"
+_VARIABLE: Final = "PYSPARK_PYTHON"
 _SHELL: Final = "/bin/sh"
 _SCRIPT: Final = """#!{shell}
 PYTHONPATH={path}
@@ -35,14 +35,14 @@ def worker_python(*, is_local: bool) -> Iterator[None]:
 
     Workers on other machines run the interpreter of this process, by its path.
     """
-    if VARIABLE in os.environ:
+    if _VARIABLE in os.environ:
         yield
         return
-    os.environ[VARIABLE] = (_create_script() if is_local else None) or sys.executable
+    os.environ[_VARIABLE] = (_create_script() if is_local else None) or sys.executable
     try:
         yield
     finally:
-        del os.environ[VARIABLE]
+        del os.environ[_VARIABLE]
 
 
 @cache

@@ -16,22 +16,22 @@ class NextStep(NamedTuple):
 
 
 _STEPS: Final = {
-    ABANDONED: NextStep("Start a consumer, or delete it."),
+    ABANDONED: NextStep("Start a consumer of the group, or delete the group."),
     LOST: NextStep("Raise retention.ms of the topic, or add members."),
     "stuck_partition": NextStep(
         "Look for a record that the owner cannot process; to skip it, stop the group and reset its offset.",
         "groupd explain {group}",
     ),
-    UNATTENDED: NextStep("Start a consumer."),
+    UNATTENDED: NextStep("Start a consumer of the group."),
     RISING: NextStep("Add members, up to one for each partition, or make the processing faster."),
     "expiring_offsets": NextStep("Start a consumer of the group, or raise offsets.retention.minutes."),
     "rebalance_storm": NextStep("Find out why these clients leave.", "groupd ledger {group}"),
     "flapping_group": NextStep("Find out why these clients leave.", "groupd ledger {group}"),
     "regular_leaving": NextStep("Raise max.poll.interval.ms of the client, or lower its max.poll.records."),
     "slow_revocation": NextStep("Make the client poll more often: lower its max.poll.records."),
-    "offset_rewind": NextStep("Check the clients for seeks, and the operators for resets of offsets."),
-    "outside_ownership": NextStep("Check for consumers that use the group.id with assign()."),
-    "mixed_commits": NextStep("Commit with sendOffsetsToTransaction only, or never."),
+    "offset_rewind": NextStep("Look for a client that seeks back, or for a reset of the offsets."),
+    "outside_ownership": NextStep("Look for a consumer that uses this group.id with assign()."),
+    "mixed_commits": NextStep("Commit either all offsets with sendOffsetsToTransaction, or none."),
     IDLE: NextStep("Stop some members, or add partitions to the topic."),
 }
 

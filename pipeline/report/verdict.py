@@ -57,8 +57,8 @@ def verdict(troubles: list[Row], context: Context) -> list[Finding]:
     return sorted(told, key=lambda each: (-each.severity, -each.weight, each.group, each.kind))
 
 
-_CAUSES_OF_LAG: Final = (ABANDONED, LOST, "stuck_partition")
-"""Findings that contain the lag of their group."""
+_STATE_LAG: Final = (ABANDONED, "stuck_partition")
+"""Findings that state the lag of their group."""
 
 
 def _is_said(row: Row, others: list[Row]) -> bool:
@@ -67,7 +67,7 @@ def _is_said(row: Row, others: list[Row]) -> bool:
     """
     of_group = {other["kind"]: other for other in others if other["group"] == row["group"]}
     if row["kind"] in (UNATTENDED, RISING):
-        return not of_group.keys().isdisjoint(_CAUSES_OF_LAG)
+        return not of_group.keys().isdisjoint(_STATE_LAG)
     regular, restless = of_group.get("regular_leaving"), row if row["kind"] in RESTLESS else None
     storm = next((of_group[kind] for kind in RESTLESS if kind in of_group), None)
     if regular is None or storm is None:
@@ -118,7 +118,7 @@ def _unattended(row: Row, context: Context) -> Finding:
     needed = (
         f"it would need {duration(row['most'])} to read them at its speed before"
         if row["most"] is not None
-        else "it has read nothing so far"
+        else "it has read nothing in this period"
     )
     text = f"{_name(row)} has no member since {_since(row, context)}, and {waiting} for it; {needed}."
     return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"])

@@ -1,7 +1,7 @@
 """The HTTP port under siege: Kafka's clients notice nothing."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +17,17 @@ HALF: Final = b"GET / HTTP/1.1\r\nHost: localh"
 FLOOD: Final = 600
 CONNECTIONS: Final = 20
 TIMEOUT_MS: Final = 2_000
+NEVER_MS: Final = 3_600_000
 SCRAPERS: Final = 20
 SCRAPES: Final = 2
 SCRAPE_MS: Final = 100
 """What a neighbour may wait for everybody's scrapes."""
+
+
+async def wait_until_closed(caller: Caller) -> None:
+    """Wait until the daemon closes a connection, however long it takes."""
+    with suppress(ConnectionError):
+        await caller.reader.read()
 
 
 async def is_served(siege: Siege) -> bool:
@@ -31,15 +38,16 @@ async def is_served(siege: Siege) -> bool:
 
 
 async def test_half_requests_in_masses(tmp_path: Path) -> None:
-    limits = ("-o", f"http.max.connections={CONNECTIONS}", "-o", f"http.request.timeout.ms={TIMEOUT_MS}")
+    """Nothing but the limit of connections can close one here: no request times out."""
+    limits = ("-o", f"http.max.connections={CONNECTIONS}", "-o", f"http.request.timeout.ms={NEVER_MS}")
     async with besieged(tmp_path, limits) as siege, AsyncExitStack() as stack:
         await siege.begin()
         port = siege.daemon.http_port
-        open_connections: set[asyncio.Task[bytes]] = set()
+        open_connections: set[asyncio.Task[None]] = set()
         for number in range(FLOOD):
             caller = await stack.enter_async_context(Caller(port))
             caller.writer.write(HALF)
-            open_connections.add(asyncio.create_task(caller.all()))
+            open_connections.add(asyncio.create_task(wait_until_closed(caller)))
             if number % 100 == 0:
                 assert await is_served(siege)
                 assert (await asked(port, get("/metrics")))[0] == 200
@@ -48,11 +56,23 @@ async def test_half_requests_in_masses(tmp_path: Path) -> None:
                 _, open_connections = await asyncio.wait(
                     open_connections, return_when=asyncio.FIRST_COMPLETED
                 )
-            await asyncio.gather(*open_connections)
         assert (await asked(port, get()))[0] == 200
         assert await is_served(siege)
         toll = await siege.toll()
         assert toll.is_bearable(), toll
+
+
+async def test_half_requests_time_out(tmp_path: Path) -> None:
+    limits = ("-o", f"http.max.connections={CONNECTIONS}", "-o", f"http.request.timeout.ms={TIMEOUT_MS}")
+    async with besieged(tmp_path, limits) as siege, AsyncExitStack() as stack:
+        callers = [
+            await stack.enter_async_context(Caller(siege.daemon.http_port)) for _ in range(CONNECTIONS)
+        ]
+        for caller in callers:
+            caller.writer.write(HALF)
+        await asyncio.gather(*(caller.all() for caller in callers))
+        assert (await asked(siege.daemon.http_port, get()))[0] == 200
+        assert await is_served(siege)
 
 
 async def test_a_flood_takes_no_descriptors_from_kafkas_clients(tmp_path: Path) -> None:

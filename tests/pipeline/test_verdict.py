@@ -151,7 +151,7 @@ def test_a_lag_without_an_anomaly_says_since_when_and_how_long_it_takes_to_read(
     assert "16,920 messages" in left.text
     assert "12:11:00" in left.text
     (rising,) = of_group(day, "overrun")
-    assert "to 7,3" in rising.text
+    assert "to 7,320 messages" in rising.text
 
 
 def test_a_storm_names_the_clients_behind_it_and_not_their_member_ids(day: Gathered) -> None:
