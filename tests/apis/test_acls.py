@@ -339,7 +339,7 @@ async def test_a_file_that_cannot_be_read_stops_the_start(tmp_path: Path) -> Non
 
 
 def without_marker(directory: Path) -> None:
-    """Removes what `meta.properties` says about ACLs and users, as in directories of earlier versions."""
+    """Remove the line of `meta.properties` about ACLs and users, as in directories of earlier versions."""
     meta = directory / "meta.properties"
     assert f"{HAS_SECURITY}\n" in meta.read_text()
     meta.write_text(meta.read_text().replace(f"{HAS_SECURITY}\n", ""))

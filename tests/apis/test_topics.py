@@ -155,7 +155,7 @@ async def test_topics_are_there_after_a_restart(tmp_path: Path) -> None:
 async def test_a_large_produce_keeps_its_memory_until_it_was_looked_at(
     monkeypatch: pytest.MonkeyPatch, is_cut_off: bool
 ) -> None:
-    """Also when its client has gone: the batch waits all the same. Then others get the memory."""
+    """The batch of a disconnected client waits as well. Then other requests get the memory."""
     goes_on = threading.Event()
 
     def examine(*arguments: Any, may_refuse: bool) -> Any:

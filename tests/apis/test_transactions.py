@@ -1,4 +1,4 @@
-"""Transactions through the server, where it answers what Kafka does not."""
+"""Transactions through the server, in cases in which Kafka sends no response."""
 
 import logging
 from pathlib import Path

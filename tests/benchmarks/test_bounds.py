@@ -1,4 +1,4 @@
-"""`make bench` fails on a figure outside its bounds: made-up figures, made-up bounds, and the file that is kept."""
+"""`make bench` fails on a figure outside its bounds: invented figures and bounds, and the committed file."""
 
 from pathlib import Path
 

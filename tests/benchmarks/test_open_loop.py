@@ -1,4 +1,4 @@
-"""What a client waits at a rate that it does not choose: a made-up server and a made-up clock."""
+"""The wait of a client at a rate that it does not choose, with a simulated server and clock."""
 
 from collections import deque
 from collections.abc import Iterable

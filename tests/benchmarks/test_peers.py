@@ -1,4 +1,5 @@
-"""The peers of `make bench` take what the load generator sends; one that is missing is left out, with a reason."""
+"""The peers of `make bench` accept the requests of the load generator. A run omits a missing peer and reports
+the reason."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack

@@ -1,4 +1,5 @@
-"""What a benchmark keeps of a run during which other machines had the processors: made-up counters."""
+"""The figures that a benchmark keeps of a run during which other machines used the processors; invented
+counters."""
 
 from pathlib import Path
 

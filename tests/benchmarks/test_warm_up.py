@@ -1,4 +1,4 @@
-"""When a benchmark takes a server for warm: made-up windows."""
+"""When a benchmark treats a server as warm; invented windows."""
 
 from collections.abc import Iterable
 

@@ -230,7 +230,8 @@ async def test_a_failed_sync_is_not_made_good_by_a_second_one(server: Server, fi
 
 
 async def test_a_start_on_a_disk_that_fails_at_any_call() -> None:
-    """It ends naming what failed, or serves all that was acknowledged; the next start finds everything."""
+    """The daemon ends and names the failure, or serves all acknowledged records. The next start finds all of
+    them."""
     before = FaultyFiles()
     async with (
         serving(DATA, ONE_PARTITION, files=before, topics=[("orders", 1)]) as server,
@@ -341,7 +342,7 @@ async def test_a_read_only_directory_cannot_be_served(tmp_path: Path) -> None:
 
 
 async def test_a_partition_that_fails_while_it_is_compacted() -> None:
-    """Its compaction ends before the log is opened anew; then both go on."""
+    """The compaction ends before the log is opened again; then both continue."""
     files = FaultyFiles()
     properties = {**ONE_PARTITION, **SMALL_SEGMENTS, "log.cleaner.backoff.ms": "1"}
     commits = Commits()

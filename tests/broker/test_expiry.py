@@ -32,7 +32,7 @@ LINE = re.compile(r"Removed (\d+) expired offsets in \d+ milliseconds\.")
 
 
 class ShiftedTime:
-    """A wall clock that a test sets forward; timers and sessions go on as ever."""
+    """A wall clock that a test sets forward. Timers and sessions do not change."""
 
     def __init__(self) -> None:
         self.shift_ms = 0
@@ -65,8 +65,8 @@ def commit_topic(topic: str, *, retention_time_ms: int = -1, group: str = "g") -
 
 
 async def looked(client: Client, wall: ShiftedTime, ms: int) -> None:
-    """Sets the clock forward, and waits until the daemon has looked for expired offsets since: an offset that
-    expires in the same look is gone."""
+    """Set the clock forward and wait for the next check of expired offsets. That check also removes offsets that
+    expire at the new time."""
     request = commit_topic("orders", retention_time_ms=ms, group=CANARY)
     assert code(await client.call(request, 2)) == ErrorCode.NONE
     wall.advance(ms)

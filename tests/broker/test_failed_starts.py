@@ -1,4 +1,4 @@
-"""A start that cannot be: one line on standard error that says why and what to do, and exit code 2."""
+"""A failed start prints one line on standard error with the cause and the fix, and exits with 2."""
 
 import errno
 import os

@@ -53,7 +53,7 @@ async def one_turn() -> None:
 
 
 async def passes(server: Server, count: int = 1, work: Callable[[], Awaitable[object]] | None = None) -> None:
-    """Waits until the cleaner has ended some more passes; `work` goes on meanwhile."""
+    """Wait until the cleaner has ended some more passes; `work` continues meanwhile."""
     target = server.cleaner.passes + count
     while server.cleaner.passes < target:
         assert work is not None

@@ -122,6 +122,6 @@ class FakeDaemon:
             loop.close()
 
     def run(self, *arguments: str, **environment: str) -> Result:
-        """`groupd …` of this process, which asks this daemon and reads no terminal."""
+        """Run `groupd …` in this process. The command sends its requests to this daemon and reads no terminal."""
         variables = {"GROUPD_URL": self.url, "GROUPD_TOKEN": None, "GROUPD_ACTOR": None} | environment
         return CliRunner().invoke(groupd, arguments, prog_name="groupd", env=variables)

@@ -1,4 +1,4 @@
-"""A pseudo-terminal in which a command runs, and what a person sees there."""
+"""A pseudo-terminal in which a command runs, and the text on its screen."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""The command line itself: which commands there are, and what a slip of the fingers is answered."""
+"""The command line itself: the list of commands, and the errors for misspelt commands and options."""
 
 import pytest
 from click.testing import CliRunner, Result

@@ -43,8 +43,8 @@ def done(daemon: Daemon, *arguments: str) -> str:
 
 @contextmanager
 def consuming(daemon: Daemon, group: str, *client_ids: str) -> Iterator[None]:
-    """Consumers of `orders`, which commit where they begin and poll until the end. A group that has committed is
-    still there when they are gone."""
+    """Consumers of `orders`, which commit their first position and poll until the end. A group with a commit still
+    exists after they have left."""
     over = threading.Event()
     threads = [threading.Thread(target=_consume, args=(daemon, group, name, over)) for name in client_ids]
     for thread in threads:

@@ -1,4 +1,5 @@
-"""The command as the first process of a container, to which the system passes on only signals that it asked for."""
+"""The command as the first process of a container. The system delivers only signals with a handler to this
+process."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`groupd log` before a person, at a pseudo-terminal, and what of it a program gets to see."""
+"""The output of `groupd log` on a pseudo-terminal, and the part of it that a program gets in a pipe."""
 
 import json
 import re

@@ -1,4 +1,5 @@
-"""`groupd wire` as people call it: what a message says, where, and where it stops making sense."""
+"""`groupd wire` as a command: the fields of a message, their positions, and the position of the first invalid
+byte."""
 
 import json
 import re

@@ -50,7 +50,7 @@ class Cluster:
         return [node_id for node_id in NODE_IDS if node_id != self.owner(partition)]
 
     async def found(self, group: str, at: int) -> tuple[int, int]:
-        """What a broker says who coordinates a group: id and port."""
+        """Return id and port of the coordinator of a group, from the FindCoordinator response of a broker."""
         answer = await self.clients[at].call(FindCoordinatorRequest(key=group), 3)
         assert answer.error_code == 0, answer
         return answer.node_id, answer.port

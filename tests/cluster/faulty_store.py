@@ -50,4 +50,4 @@ class FaultyStore:
 
 
 class Dead(BaseException):
-    """The process is gone."""
+    """End the process."""

@@ -54,7 +54,7 @@ class Owner:
         self.engine.asked.append(transaction)
 
     async def seal(self, *, whole: bool) -> None:
-        """What was appended since the last seal; or all of it anew, in segments of other lengths."""
+        """Upload the records since the last seal, or all records again in segments of other lengths."""
         before, end = self.manifest, len(self.acknowledged)
         first = 0 if whole else before.end_offset
         bounds = sorted({first, *self.random.sample(range(first, end + 1), min(2, end - first)), end})
@@ -66,7 +66,7 @@ class Owner:
         self.engine.dies_in = -1
 
     def repeat(self) -> None:
-        """Tries that were made long ago, of appends, uploads and seals, and land now, in any order."""
+        """Apply delayed attempts of appends, uploads and seals, in any order."""
         late = list(self.engine.asked)
         self.random.shuffle(late)
         for transaction in late:

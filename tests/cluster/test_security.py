@@ -1,4 +1,4 @@
-"""TLS, SASL and ACLs where there are several brokers: each asks as the others do, and knows the same."""
+"""TLS, SASL and ACLs with several brokers: all require the same logins and have the same users and ACLs."""
 
 import ssl
 from collections.abc import AsyncIterator

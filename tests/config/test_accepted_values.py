@@ -116,7 +116,7 @@ async def test_a_server_opens_answers_and_closes(
 
 
 async def ask_everything(server: Server) -> None:
-    """What obeys properties, asked once: no answer is one that says that something broke."""
+    """Send one request for each feature that properties change: no response reports an internal error."""
     node = str(server.settings.config.node_id)
     resources = [(TOPIC, "orders"), (TOPIC, "__consumer_offsets"), (BROKER, node)]
     session_ms = server.settings.config.group_max_session_timeout_ms

@@ -1,4 +1,5 @@
-"""Every property over its bounds: Kafka's, as its own classes tell them, and what a start with a bad value says."""
+"""Values beyond the bounds of every property: the bounds are those of Kafka's classes, and a start reports the
+bad value."""
 
 import os
 from pathlib import Path

@@ -49,7 +49,7 @@ def read(path: str) -> str:
 def started(
     environment: Mapping[str, str], reads: Callable[[str], str] = read
 ) -> tuple[ListenerSettings | None, list[str]]:
-    """What the only listener is set to, and what the start says."""
+    """Return the setting of the only listener, and the lines of the start."""
     settings = read_settings(environment=environment, read=reads)
     config = settings.parse()
     (listener,), closed = parse_listeners(config)

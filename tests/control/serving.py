@@ -1,4 +1,4 @@
-"""A server in this process, and what people may ask of it and do to it."""
+"""A server in this process, with the queries and commands of its control API."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

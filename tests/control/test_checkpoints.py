@@ -67,7 +67,7 @@ async def test_a_topic_that_is_deleted_at_a_checkpoint_is_not_listed(
 async def test_a_partition_that_moves_at_a_checkpoint_hides_no_group(
     server: Server, control: ControlPlane, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
-    """It is loaded again when the list goes on."""
+    """The partition is loaded again when the list continues."""
     await create_groups(server)
 
     async def move_all() -> None:

@@ -1,4 +1,4 @@
-"""Of a group that is gone, everything that speaks of it says when and why it was removed."""
+"""Every response about a removed group has the time and the reason of the removal."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The control plane is made when it is needed, and knows what happened before."""
+"""groupd creates the control plane at its first use, with the events from before."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,1 +1,1 @@
-"""Tests of what every layer of the daemon may import."""
+"""Tests of the package that every layer of the daemon may import."""

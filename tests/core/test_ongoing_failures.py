@@ -1,4 +1,5 @@
-"""One line a minute for what a disk, or the system, refuses; tests/hostile/test_full_disk.py has a daemon do it."""
+"""One log line a minute for failures of a disk or of the system. tests/hostile/test_full_disk.py tests this in a
+daemon."""
 
 import errno
 import logging

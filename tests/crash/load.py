@@ -58,7 +58,7 @@ class Actor(Protocol):
 
     @property
     def acknowledged(self) -> int:
-        """How many writes it was promised, all told."""
+        """Return the total number of acknowledged writes."""
 
 
 def commit(group: str, offset: int, member_id: str = "", generation_id: int = -1) -> OffsetCommitRequest:

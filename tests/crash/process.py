@@ -83,7 +83,7 @@ class Process:
         self._process.send_signal(signal.SIGTERM)
 
     async def kill(self) -> None:
-        """Ends it in the middle of whatever it does; nothing happens when it has ended."""
+        """Kill the process in the middle of its work. Do nothing if it has ended."""
         if self._process.returncode is None:
             self._process.kill()
         await self.ended()

@@ -1,6 +1,6 @@
 """groupd on a disk that has room for SMALL_DISK_BYTES more: `python -m tests.crash.small_disk serve …`.
 
-Files and directories take space as they are made and grow, and give it back as they are cut and removed. A call
+Files and directories take space when they are created or grow, and free it when they are cut or removed. A call
 that finds no space fails with ENOSPC; a write leaves a part of its bytes in the file.
 """
 

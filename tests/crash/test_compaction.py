@@ -1,4 +1,4 @@
-"""A crash at every single call of a compaction, and what the next process finds."""
+"""A crash at every single call of a compaction, and the log that the next process finds."""
 
 import errno
 from contextlib import suppress
@@ -35,7 +35,7 @@ def history(files: FaultyFiles) -> PartitionLog:
 
 
 def check(files: FaultyFiles, state: dict[bytes, bytes]) -> None:
-    """Nothing is lost, nothing comes back, and the log goes on: now, and in the process after the next crash."""
+    """No record is lost, no deleted record returns, and the log accepts records: now, and after the next crash."""
     log = PartitionLog.open(files, "/data/log-0", CONFIG, recovery_point=END)
     assert committed(log) == state
     assert log.log_end_offset == END

@@ -183,7 +183,7 @@ class Life:
             logs = list(result.refused)
 
     def _sound(self, name: TopicPartition) -> PartitionLog:
-        """The log, opened anew where it had failed."""
+        """Return the log, opened again if it had failed."""
         while self._logs[name].failure is not None:
             with suppress(StorageError, OSError):
                 self._take(name, self._logs[name].reopen())

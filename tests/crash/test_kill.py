@@ -1,4 +1,4 @@
-"""kill -9 at random instants, again and again, in one data directory: nothing that was acknowledged goes.
+"""kill -9 at random instants, again and again, in one data directory: no acknowledged record is lost.
 
 Three rounds in four end while clients are served, the others while the daemon starts or while it stops. Every
 round ends with the next daemon being asked for all that the clients were promised. The operating system keeps
@@ -64,7 +64,7 @@ def whole_log(path: Path) -> bytes:
 
 
 async def work(actor: Actor, port: int, answers: Answers) -> None:
-    """Runs one client until its daemon is gone."""
+    """Run one client until its daemon ends."""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
         async with Client(port=port) as client:
             await actor.run(client, answers.one)

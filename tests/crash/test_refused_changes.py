@@ -184,7 +184,7 @@ def test_an_answer_says_what_is_so_after_any_refused_call(
 
 @pytest.mark.parametrize("change", [delete, configure, configure_group, reserve_producer_ids])
 def test_a_change_that_needs_no_new_directory_goes_through_on_a_full_disk(change: Change) -> None:
-    """A deletion is what makes room again."""
+    """A deletion frees space."""
     broker, files = prepared()
     files.is_full = True
     assert ask(broker, change) == ErrorCode.NONE

@@ -103,7 +103,7 @@ async def begun(files: FaultyFiles, properties: dict[str, str], level: int) -> t
 @pytest.mark.parametrize("level", [0, 2])
 @pytest.mark.parametrize("flush", ["always", "os"])
 async def test_a_failure_at_every_call(flush: str, level: int) -> None:
-    """One call fails, the next ones do not: the producer asks again, as clients do, and gets there."""
+    """One call fails and the next ones succeed: the producer retries, as clients do, and ends its transaction."""
     properties = {**PROPERTIES, "log.flush": flush}
     print(f"reproduce with CRASH_SEED={SEED}")
     for nth in range(1 + SEED % STEP, 1000, STEP):

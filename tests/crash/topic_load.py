@@ -71,7 +71,7 @@ class TopicKeeper:
             answered()
 
     def _change(self, name: str, now: TopicState | None) -> tuple[object, int, TopicState | None]:
-        """A request, its version, and what the topic is afterwards."""
+        """A request, its version, and the state of the topic after it."""
         random = self._random
         if now is None:
             created = TopicState(

@@ -1,4 +1,4 @@
-"""A client of a cluster that asks each request where a client would: at its coordinator, or at the leader."""
+"""A client of a cluster that sends each request to the coordinator or to the leader, as Kafka clients do."""
 
 import asyncio
 from typing import Any

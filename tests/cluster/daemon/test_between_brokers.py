@@ -1,4 +1,4 @@
-"""Brokers that have to prove to each other who they are: transactions go on, or wait and are not lost."""
+"""Brokers that must authenticate to each other: transactions continue, or wait and are not lost."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""A daemon that stops gives everything back, whatever else happens to its partitions meanwhile."""
+"""A daemon that stops releases all partitions, also if they move, load or fail meanwhile."""
 
 import asyncio
 

@@ -124,7 +124,7 @@ async def brokers(data: Path, store: ModelStore, *node_ids: int) -> AsyncIterato
 
 
 async def committed(cluster: Daemons) -> list[int | ErrorCode]:
-    """What the groups have, each asked where it is coordinated."""
+    """Return the offsets of the groups, requested from the coordinator of each group."""
     return [await (await cluster.owner(group)).committed(group) for group in GROUPS]
 
 

@@ -32,7 +32,7 @@ def _with_a_turn_at_each_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
 def lose_after(
     monkeypatch: pytest.MonkeyPatch, daemon: Daemon, method: Callable[..., object]
 ) -> PartitionLog:
-    """Has a partition read anew as soon as something was done to its log; the log."""
+    """Make groupd read a partition again after the next call of its log. Return the log."""
     part = partition_of(daemon, name=LOST)
     assert isinstance(part, ClusterPartition)
     lost = part.log

@@ -34,7 +34,7 @@ SSL = {"listeners": "SSL://127.0.0.1:0"}
 async def peer(
     server: Server, login: Login | None = None, context: ssl.SSLContext | None = None
 ) -> AsyncIterator[Any]:
-    """What asks a server for the coordinator of a group by its first listener."""
+    """Return a function that requests the coordinator of a group from the first listener of a server."""
     opened = PeerConnection("test", PeerSecurity(lambda: context, login))
     address = ("127.0.0.1", server.endpoints[0].port)
     try:

@@ -179,7 +179,7 @@ def found(directory: Path) -> set[Path]:
 
 
 async def store_of(cluster_id: str, fresh: Path, *, is_there: bool) -> ModelStore:
-    """An engine that has the cluster already, made by a daemon with a fresh directory, or is empty."""
+    """An engine that is empty, or that has the keys of a cluster from a daemon with a new directory."""
     store = ModelStore()
     if is_there:
         how = replace(settings(fresh, ENDPOINTS), cluster_id=cluster_id)

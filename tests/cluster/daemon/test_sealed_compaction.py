@@ -1,4 +1,5 @@
-"""Compaction here and the engine there: whatever is sealed when, a load brings nothing back that was deleted."""
+"""Compaction of a log and its sealed segments in the engine: in every order of both, a load restores no deleted
+record."""
 
 from collections.abc import Iterator
 from errno import EIO

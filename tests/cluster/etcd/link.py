@@ -35,7 +35,7 @@ class Link:
                 self._loop.call_soon_threadsafe(self._passes[direction].clear)
 
     def slow(self, delay_s: float) -> None:
-        """From now on whatever passes takes so long, in each direction."""
+        """From now on delay all bytes by this time, in each direction."""
         self._delay_s = delay_s
 
     def mend(self) -> None:

@@ -105,7 +105,7 @@ class EtcdNodes:
         self.until_healthy()
 
     def ask(self, path: str, token: str = "", **fields: object) -> dict[str, Any]:
-        """What a daemon never asks for, from etcd's gateway for JSON: POST /v3/PATH at the first node."""
+        """Send a request that no daemon sends, through etcd's gateway for JSON: POST /v3/PATH at the first node."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self._client[0]}/v3/{path}", json.dumps(fields).encode()
         )

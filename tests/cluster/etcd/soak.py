@@ -38,7 +38,7 @@ METADATA: Final = "x" * 100
 
 
 async def commit_forever(groupds: Groupds, group: str, count: "itertools.count[int]") -> None:
-    """One commit after the other, of two partitions; the coordinator is looked for anew when it is another."""
+    """Commit offsets of two partitions, one after the other. Find the coordinator again after each move."""
     while True:
         port = groupds.ports[await History(groupds.ports, group).owner()]
         async with Client(port=port) as client:

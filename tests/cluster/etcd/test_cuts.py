@@ -39,7 +39,7 @@ def linked(shared_linked: Groupds) -> Groupds:
 
 @asynccontextmanager
 async def watched(groupds: Groupds, group: str) -> AsyncIterator[History]:
-    """Clients that go on while something happens."""
+    """Clients that continue during a failure."""
     operations = Operations()
     history = History(groupds.ports, group, operations)
     stock = StockHistory(groupds.bootstrap, group, 1, operations)
@@ -61,7 +61,7 @@ async def watched(groupds: Groupds, group: str) -> AsyncIterator[History]:
     ("requests", "answers"), [(True, True), (True, False), (False, True)], ids=["both", "requests", "answers"]
 )
 async def test_an_owner_is_cut_off_from_etcd(linked: Groupds, requests: bool, answers: bool) -> None:
-    """Another one takes over while it is; when it is back it joins anew."""
+    """Another broker takes over during the pause. After the pause the broker joins the cluster again."""
     async with watched(linked, f"cut-{requests}-{answers}") as history:
         owner = await history.owner()
         for link in linked.behind[owner]:

@@ -1,4 +1,4 @@
-"""What is acknowledged survives whatever dies, and nothing that is answered is stale."""
+"""Acknowledged records survive the death of any process, and no response is stale."""
 
 import asyncio
 import signal

@@ -1,5 +1,5 @@
-"""A topic with replicas on a real etcd: a stock producer loses and doubles nothing, whatever happens to its
-leaders."""
+"""A topic with replicas on a real etcd: a stock producer neither loses nor duplicates records when its leaders
+fail."""
 
 import asyncio
 import signal

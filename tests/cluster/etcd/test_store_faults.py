@@ -41,7 +41,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdNodes]:
 async def engine_of(
     nodes: EtcdNodes, first: int = 0, of: EtcdCredentials | None = None, try_ms: int = TRY_MS
 ) -> AsyncIterator[EtcdStore]:
-    """One that asks a certain node first."""
+    """A store that sends its requests to a certain node first."""
     endpoints = nodes.endpoints.split(",")
     engine = EtcdStore(endpoints[first:] + endpoints[:first], try_ms, of or EtcdCredentials())
     try:
@@ -141,7 +141,7 @@ async def test_an_etcd_that_is_full_says_so_and_is_read_from(tmp_path: Path, roo
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[EtcdNodes]:
-    """One node that asks for passwords; `groupd` may do everything below /mine/."""
+    """A node that requires passwords. The user `groupd` has all permissions below /mine/."""
     nodes = EtcdNodes(tmp_path, 1)
     try:
         for name in ("root", "groupd"):

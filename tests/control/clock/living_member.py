@@ -66,7 +66,7 @@ class LivingMember:
         await self.die()
 
     async def die(self) -> None:
-        """Its process is gone, and with it the connection, as the server knows by the end of this."""
+        """End the process with its connection, and wait until the server has noticed."""
         await self._end_life()
         host, port = self.client.writer.get_extra_info("sockname")
         self.client.writer.transport.abort()
@@ -76,7 +76,8 @@ class LivingMember:
         )
 
     async def reconnect(self) -> None:
-        """Its connection breaks, as the server knows; over another one it goes on with its heartbeats."""
+        """Break the connection, wait until the server has noticed, and continue with heartbeats over another
+        connection."""
         await self.die()
         self.client = Client(self._server, self.client_id)
         await self.client.__aenter__()
@@ -169,7 +170,7 @@ class LivingMember:
                 return
 
     async def _asked(self, request: object, version: int) -> object:
-        """The answer, however long that takes: a parked one comes when the group goes on."""
+        """Return the response without a limit of time. A parked response arrives when the group continues."""
         self.client.send(request, version)
         return await self.client.receive(wait_s=None)
 

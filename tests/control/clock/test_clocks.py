@@ -291,7 +291,8 @@ async def test_a_ghost_expires_after_a_rejoin_over_the_same_connection(
 async def test_a_ghost_expires_after_a_rejoin_over_a_new_connection(
     server: Server, control: ControlPlane, process_time: HeldClock, stack: AsyncExitStack
 ) -> None:
-    """As librdkafka does when a heartbeat times out: it repeats it over a new connection, then joins anew."""
+    """A heartbeat times out, and the client does as librdkafka: it repeats the heartbeat over a new connection,
+    then joins again."""
     alice, bob = await members_of(stack, server, "alice", "bob")
     await freeze(control, gone=True)
     ghost, beats = bob.member_id, bob.beats

@@ -1,4 +1,4 @@
-"""A ledger that has what a test puts into it."""
+"""A ledger with the entries that a test puts into it."""
 
 from collections.abc import Callable
 

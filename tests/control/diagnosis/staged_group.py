@@ -1,4 +1,4 @@
-"""A server whose groups have a time of their own, and consumers that do by hand what a test plans.
+"""A server whose groups have their own clock, and consumers that send the requests of a test one by one.
 
 async with staged() as stage:
     alice, bob = await stage.stable("alice", "bob")
@@ -169,7 +169,7 @@ class Consumer:
         self.member_id, self.generation_id = "", -1
 
     async def die(self) -> None:
-        """Its process is gone."""
+        """End the process."""
         self.client.writer.transport.abort()
 
 

@@ -1,4 +1,4 @@
-"""What a leader may hand in, and what not: planted faults are found, and healthy hand-overs are not."""
+"""The oracles find planted faults in the assignments of leaders, and nothing in correct hand-overs."""
 
 import itertools
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ async def looked_for_orphans(watch: Watched) -> None:
 
 
 async def grow(watch: Watched, count: int) -> None:
-    """CreatePartitions, as a client asks for it."""
+    """Send CreatePartitions as a client does."""
     async with Member(watch, "admin") as admin:
         request = CreatePartitionsRequest(
             topics=[CreatePartitionsTopic(name="orders", count=count, assignments=None)],

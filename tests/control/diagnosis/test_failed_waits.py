@@ -45,7 +45,7 @@ async def carol_joins(stage: Stage, *present: Consumer) -> Consumer:
 
 
 async def cut_off(stage: Stage, consumer: Consumer) -> None:
-    """Its process is gone, and the server knows."""
+    """End the process, and wait until the server has noticed."""
     member = stage.member(consumer)
     await consumer.die()
     await stage.until(
@@ -101,7 +101,8 @@ async def test_no_member_counts_as_stopped_within_a_heartbeat_interval(stage: St
 
 
 async def test_blocked_in_a_callback(stage: Stage) -> None:
-    """Heartbeats go on and say that it has to rejoin, and the application lets it not."""
+    """Heartbeats continue and get REBALANCE_IN_PROGRESS, but the application does not poll, so the member does
+    not rejoin."""
     alice, bob = await stage.stable("alice", "bob")
     await carol_joins(stage, alice)
     assert await bob.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
@@ -119,7 +120,7 @@ async def test_blocked_in_a_callback(stage: Stage) -> None:
 
 
 async def test_ghost(stage: Stage) -> None:
-    """A client that counts its session itself forgets its id and joins anew, over the same connection."""
+    """A client with its own session timer drops its member id and joins again, over the same connection."""
     alice, bob = await stage.stable("alice", "bob")
     old_id = bob.member_id
     stage.held.advance(5_000)

@@ -16,7 +16,7 @@ def orders(count: int) -> TopicsImage:
 
 @pytest.fixture
 def story() -> WatchedStory:
-    """Members that are never heard of again live for half an hour in it."""
+    """A group in which members without requests stay for half an hour."""
     return WatchedStory(orders(2))
 
 

@@ -1,4 +1,4 @@
-"""Waits end when the group is as it was to be, whatever it takes: an event, a commit, a topic, time."""
+"""A wait ends when its conditions hold, after an event, a commit, a change of topics or the passage of time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -101,7 +101,7 @@ async def test_commits_that_are_durable(stage: Stage) -> None:
 
 
 async def test_a_commit_counts_when_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With log.flush=always: what a wait says is so survives a power cut, or it is not said."""
+    """With log.flush=always a wait only reports conditions that survive a power cut."""
     monkeypatch.setattr(group_waits, "DISK_TIMEOUT_S", 0.1)
     async with staged(properties={"log.flush": "always"}) as stage:
         (alice,) = await stage.stable("alice")
@@ -248,7 +248,7 @@ async def test_more_rebalances_than_are_read_at_once() -> None:
 
 
 async def test_a_state_that_is_over_again_is_not_met(stage: Stage) -> None:
-    """All conditions hold at once, or the wait goes on."""
+    """The wait continues until all conditions hold at the same time."""
     (alice,) = await stage.stable("alice")
     await stage.joining([await stage.consumer("carol")])
     await stage.unmet(state="PreparingRebalance", members=2)

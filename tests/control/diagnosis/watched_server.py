@@ -35,7 +35,7 @@ Places = Sequence[tuple[str, int]]
 
 @dataclass(frozen=True)
 class Watched:
-    """A server and what watches it."""
+    """A server and its oracles."""
 
     server: Server
     control: ControlPlane
@@ -211,7 +211,8 @@ async def join(members: Sequence[Member]) -> None:
 
 
 async def sync(members: Mapping[Member, Places], strangers: Mapping[str, Places] | None = None) -> None:
-    """Everybody gets these partitions; `strangers`: what the leader assigns to other ids."""
+    """Assign these partitions to all members. `strangers` has the partitions that the leader assigns to other
+    ids."""
     assignments = {member.member_id: places for member, places in members.items()} | dict(strangers or {})
     for member in members:
         member.ask_to_sync(assignments if member.member_id == member.leader else None)

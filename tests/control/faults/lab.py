@@ -47,7 +47,7 @@ class Lab:
         )
 
     async def until_plain(self) -> None:
-        """Waits until connections that were cut are gone, too."""
+        """Wait until cut connections are closed as well."""
         async with asyncio.timeout(TIMEOUT_S), Client(self.server) as client:
             while not self.is_plain():
                 await client.call(ListGroupsRequest(), 0)

@@ -82,7 +82,7 @@ async def test_recovery_cuts_a_torn_append(
 
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
 async def test_a_sync_that_fails(lab: Lab, error: str) -> None:
-    """Nobody knows what the disk holds: the commit is not acknowledged, and may be there."""
+    """The content of the disk is unknown: the commit is not acknowledged, and may exist."""
     lab.fault(COMMITS, do={"at": "sync", "fail": error})
     async with Client(lab.server) as client:
         assert code(await client.call(commit(1, group="other"), 2)) == ErrorCode.NONE

@@ -142,7 +142,7 @@ async def test_rules(lab: Lab, rule: dict[str, Any], kind: ProblemKind | None, s
 
 
 async def test_an_empty_list_restricts_nothing(lab: Lab) -> None:
-    """It is the same as leaving the field out, also where a ready-made fault fills it."""
+    """An empty filter equals an absent one, also for a field that a preset sets."""
 
     def rule(**fields: Any) -> dict[str, Any]:
         made = lab.status(lab.fault(**fields)).rule

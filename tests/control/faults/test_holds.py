@@ -1,4 +1,4 @@
-"""What is held: in order whatever comes, let go in every way there is, and never forgotten."""
+"""Held requests and responses keep their order, are released in each possible way, and are never lost."""
 
 import asyncio
 import gc
@@ -27,8 +27,8 @@ from tests.control.faults.requests import CASES, GROUP, REQUESTS, Subject, commi
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_answers_never_overtake_each_other(lab: Lab, seed: int) -> None:
-    """Everything at once: pipelined requests of all kinds on many connections, faults that hold, delay and change,
-    made, released and removed meanwhile. The client checks every correlation id."""
+    """Pipelined requests of all kinds on many connections, while a test adds, releases and removes faults that
+    hold, delay and change them. The client checks every correlation id."""
     random = Random(seed)
     cases = [case for case in CASES if case[0] not in (11, 14, 13, 42)]  # other members would wait for these
     clients = [Client(lab.server, f"client-{number}") for number in range(5)]
@@ -95,7 +95,7 @@ async def test_nothing_of_a_connection_reaches_the_group_behind_a_hold(lab: Lab)
 
 
 async def test_the_coordinator_continues_while_an_answer_is_held(lab: Lab) -> None:
-    """The commit race: the group is Stable, and one member has not heard of it."""
+    """A commit race: the group is Stable, and one member has not received its assignment."""
     async with Client(lab.server, "alice") as alice, Client(lab.server, "bob") as bob:
         joined = await alice.call(join_request(GROUP), 3)
         name = lab.fault({"api": "SyncGroup", "client_id": "alice"}, do={"at": "answer", "hold": True})

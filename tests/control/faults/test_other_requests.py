@@ -116,7 +116,7 @@ async def test_requests_without_an_answer_match_no_answer_fault(lab: Lab) -> Non
 
 @AT
 async def test_a_disconnection_during_long_work_is_harmless(lab: Lab, at: str) -> None:
-    """Topics are made in a thread; a client that has closed is not kept for an answer that is held."""
+    """A thread creates topics. groupd does not keep a closed connection for a held response."""
     name = lab.fault({"api": "CreateTopics"}, do={"at": at, "swallow": True})
     topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=[], configs=[])
     async with Client(lab.server) as client:

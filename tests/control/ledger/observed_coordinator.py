@@ -53,7 +53,7 @@ def assignment(*partitions: int, topic: str = TOPIC) -> bytes:
 
 
 class ObservedCoordinator(Coordinator):
-    """`member_ids` are by short name, the leader first; `generation` is the last one that `form` made."""
+    """`member_ids` are by short name, the leader first. `generation` is the last one that `form` completed."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class ObservedCoordinator(Coordinator):
         self.sync(self.member_ids[leader], self.generation_now, by_id, instance=self.instances[leader])
 
     def part(self, name: str) -> None:
-        """A member is gone, as far as it is concerned."""
+        """Forget a member that has left or expired."""
         del self.member_ids[name], self.instances[name]
 
     @property

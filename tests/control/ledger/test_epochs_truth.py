@@ -89,7 +89,7 @@ class EpochDriver:
         return "session expired", client.name
 
     def keep(self) -> Truth:
-        """One of two does not give up what a third is to have."""
+        """One of two members does not revoke the partitions that the target gives to a third member."""
         keeper, other = self.living
         keeper.keeps = other.keeps = True
         third = self.join()[1]

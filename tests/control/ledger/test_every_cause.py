@@ -98,7 +98,7 @@ class Driver:
         return self.random.choice(static) if static else None
 
     def restarts_static(self) -> list[Expected]:
-        """Nothing comes of it: that is what static members are for."""
+        """Restart a static member. It has no effect, which is the purpose of static members."""
         name = self._any_static()
         if name is not None:
             self.group.come(name, instance=self.group.instances[name])

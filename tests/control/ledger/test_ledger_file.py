@@ -50,7 +50,7 @@ async def test_when_it_has_grown_it_becomes_the_first_file_before() -> None:
 
 
 class SlowFiles(OsFiles):
-    """Opening a file takes until it may go on."""
+    """Opening a file blocks until the test releases it."""
 
     def __init__(self) -> None:
         self.is_asked = Event()

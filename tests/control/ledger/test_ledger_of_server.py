@@ -1,4 +1,4 @@
-"""The ledger and the stream of a server, over real sockets, and what the API answers of them."""
+"""The ledger and the event stream of a server, over real sockets, and the responses of the API about them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -216,7 +216,7 @@ async def test_a_stream_that_cannot_be_is_refused(
 
 
 async def test_a_number_of_another_process_is_refused(server: Server, control: ControlPlane) -> None:
-    """Numbers begin anew with the daemon, so an old number is not a position here."""
+    """Event numbers restart with the daemon, so an old number is not a position in its ledger."""
     async with Client(server, "alice") as alice:
         await join_alone(alice, "billing")
     answer = await asked(control)

@@ -64,7 +64,7 @@ def test_one_entry_stays_whatever_its_size() -> None:
 
 
 class Storm:
-    """Rebalances of groups of a thousand members, told as a coordinator does."""
+    """Publish rebalances of groups of a thousand members, with the events of a coordinator."""
 
     def __init__(self, ledger: RebalanceLedger) -> None:
         self.ledger = ledger

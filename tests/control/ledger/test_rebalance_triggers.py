@@ -12,7 +12,7 @@ ALICE = MemberName("alice-1", None, "alice", "/127.0.0.1")
 
 
 class ClosedAsLastHeard:
-    """A connection that was closed at the moment at which its member was last heard."""
+    """A connection that closed at the time of its member's last request."""
 
     def __init__(self, heard_at_ms: int, now_ms: int) -> None:
         self._ago_ms = now_ms - heard_at_ms

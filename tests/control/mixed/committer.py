@@ -1,4 +1,4 @@
-"""A client that commits one offset after another, whatever is done to it, and knows which were acknowledged."""
+"""A client that commits one offset after another through all failures, and records the acknowledged ones."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ PATIENCE_S = 0.3
 
 
 class Committer:
-    """Its group has no members. `heard` is called whenever a commit was acknowledged."""
+    """A committer of a group without members. It calls `heard` after each acknowledged commit."""
 
     def __init__(self, server: Server, group_id: str, heard: Callable[[], None]) -> None:
         self.group_id = group_id

@@ -1,4 +1,4 @@
-"""A member that gets over whatever is done to it: it connects anew, and joins again."""
+"""A member that survives all failures: it reconnects and joins again."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Clocks, faults, failovers and compaction as chance has it, under members and commits that go on."""
+"""Random clocks, faults, failovers and compaction, while members and commits continue."""
 
 import asyncio
 import logging

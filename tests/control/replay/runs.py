@@ -1,4 +1,4 @@
-"""Simulated runs, recorded: which there are, and what a core has to be like to play them."""
+"""Recorded runs of the simulator: their list, and the configuration of a core that plays them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

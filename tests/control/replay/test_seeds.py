@@ -106,7 +106,7 @@ def test_a_group_is_rebuilt_as_it_is_at_any_time(kind: type[Simulation | Consume
 
 
 def test_a_group_with_only_a_pending_target_is_replayed() -> None:
-    """Its first member has joined, nothing is written yet, and that is what the recording begins with."""
+    """The recording begins when the first member has joined and nothing is written yet."""
     done = run(221, of_consumers=True, begins_after=MIDDLE)
     (recorded,) = [one for one in done.recorded() if one.group_id == "g"]
     cut_out = ValueDecoder().decode(recorded.header["start"])
