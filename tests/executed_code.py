@@ -9,8 +9,8 @@ T = TypeVar("T")
 
 
 def count_bytecodes(call: Callable[[], T]) -> tuple[T, int]:
-    """Return the result of a call, and how many bytecodes this thread executes in it. A call into C counts as one,
-    whatever it does."""
+    """Return the result of a call, and how many bytecodes this thread executes in it. A call into C counts
+    as one."""
     counter = ExecutionCounter(lambda code: False)
     with counter:
         result = call()

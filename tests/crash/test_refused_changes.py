@@ -1,6 +1,6 @@
 """Changes of topics, groups and producer ids while any single call on the file system fails.
 
-The disk refuses one call of a change, and is then in order again or full for good. The answer and the state agree:
+The disk refuses one call of a change. Afterwards it works again, or stays full. The answer and the state agree:
 after an error everything is as it was, after a success everything is as asked, in the same process, after a kill
 and after a power cut. When there is space again, the same change goes through.
 """

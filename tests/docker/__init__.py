@@ -1,1 +1,1 @@
-"""Tests of what the image has besides groupd."""
+"""Tests of the image and of the files around groupd."""

@@ -32,7 +32,7 @@ class HostNetwork(NetworkNamespace):
 
 
 def write_command(path: Path, image: Image) -> None:
-    """Write a program that runs containers of an image, whatever name it gets for the image."""
+    """Write a program that runs containers of one image and ignores the given image name."""
     file = path.with_suffix(".pickle")
     file.write_bytes(pickle.dumps(image))
     repository = Path(__file__).parents[2]

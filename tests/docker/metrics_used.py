@@ -1,4 +1,4 @@
-"""Which metrics an expression of Prometheus asks for, and which there are."""
+"""The metrics that an expression of Prometheus uses, and the metrics that groupd exports."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

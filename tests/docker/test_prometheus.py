@@ -27,7 +27,7 @@ _HIDES_NOTHING: Final = {"$instance": ".*", "$consumergroup": ".*", "$topic": ".
 
 
 class Prometheus:
-    """A process, asked over its API."""
+    """A process of Prometheus with its HTTP API."""
 
     def __init__(self, directory: Path, daemon: Daemon) -> None:
         command = shutil.which("prometheus")

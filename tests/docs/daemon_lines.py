@@ -165,7 +165,7 @@ def _format(path: Path, node: ast.Call, logger: str, level: str, text: str) -> I
 
 
 def _loggers(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """The loggers of a module: how the source calls them, and what the log shows."""
+    """The loggers of a module: their names in the source, and their names in the log."""
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target

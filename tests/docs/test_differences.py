@@ -1,4 +1,4 @@
-"""What groupd advertises, next to what a broker of Apache Kafka 4.4.0 does (its own answer to ApiVersions)."""
+"""The APIs that groupd advertises, compared with the ApiVersions response of Apache Kafka 4.4.0."""
 
 from protocol.apis import APIS
 

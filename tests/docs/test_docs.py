@@ -112,7 +112,7 @@ def test_what_a_page_points_at_exists(page: Path) -> None:
 
 
 def test_no_page_installs_from_an_index_what_no_index_has() -> None:
-    """`docs/log-lines.md` is generated from messages, and CHANGELOG.md says what messages were."""
+    """`docs/log-lines.md` is generated from messages, and CHANGELOG.md quotes former messages."""
     pages = {*PAGES, *(ROOT / "clients").glob("*/README.md")}
     pages -= {ROOT / "CHANGELOG.md", ROOT / "docs" / "log-lines.md"}
     assert [name_of(page) for page in pages if INSTALLS_BY_NAME.search(page.read_text())] == []

@@ -36,7 +36,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @shared(Cluster.is_alive)
 def java_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One cluster for all the tests that want one; what dies in a test is there again at its end."""
+    """One cluster for all tests that use it. The fixture restarts killed daemons at the end of a test."""
     yield from cluster(tmp_path_factory.mktemp("cluster"))
 
 

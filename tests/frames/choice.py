@@ -42,7 +42,8 @@ def new_to(kept: Iterable[Exchange], exchanges: Iterable[Exchange]) -> list[Exch
 
 
 def sights_of(exchange: Exchange) -> Iterator[Sight]:
-    """What there is to see: each field of both messages, and whether it is null, empty, zero, negative, …"""
+    """Return the features of an exchange: each field of both messages, and whether it is null, empty, zero,
+    negative, …"""
     _, api, version, request, response = exchange
     header = parse_request_header(request)
     yield "client id", _kind(header.client_id)

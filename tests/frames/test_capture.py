@@ -1,4 +1,4 @@
-"""What is written down of a conversation, and what of it is kept."""
+"""The recorded frames of a conversation, and the selection that is kept."""
 
 from protocol.apis import APIS, ApiKey
 from protocol.framing import encode_request, encode_response

@@ -1,8 +1,8 @@
 """Writes the golden data of this version: python -m tests.golden.generate [KIND ...]
 
-Kinds: data_directory, recording, etcd, warehouse, http; all of them without one. Run it when the version that is
-to be released writes something new, and commit the new directory beside the old ones. The data of released versions
-stay as they are: they are what the users of those versions have.
+Kinds: data_directory, recording, etcd, warehouse, http; all of them without one. Run it when the unreleased
+version writes something new, and commit the new directory beside the old ones. The data of released versions never
+change, because users of those versions have such data.
 """
 
 import os

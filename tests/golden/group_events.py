@@ -47,7 +47,7 @@ def generate(version: str) -> None:
 
 
 def describe_events(version: str, fault: Any) -> dict[str, Any]:
-    """Return what users see of the events in the recordings of a version, and which of them trigger a fault."""
+    """Return the public form of the events in the recordings of a version, and the events that trigger a fault."""
     events = _replay(version)
     matcher = EventMatcher(convert(fault, FaultRule).on)  # type: ignore[arg-type]
     return {

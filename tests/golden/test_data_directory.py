@@ -1,4 +1,4 @@
-"""A daemon starts on the data directory of each earlier version, and serves what that version served."""
+"""A daemon starts on the data directory of each earlier version, and serves the same groups, offsets and topics."""
 
 from collections.abc import Iterator
 

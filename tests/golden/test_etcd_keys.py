@@ -1,4 +1,4 @@
-"""A daemon of a cluster serves what the keys of each earlier version say."""
+"""A daemon of a cluster serves the data in the keys of each earlier version."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path

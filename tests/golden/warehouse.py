@@ -1,4 +1,4 @@
-"""A warehouse of the pipeline, made from the golden data directory, and what its tables say."""
+"""A warehouse of the pipeline from the golden data directory, and the rows of its tables."""
 
 import os
 import tempfile

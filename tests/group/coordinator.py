@@ -363,7 +363,7 @@ class Coordinator:
     def fetch(
         self, topics: dict[str, list[int]] | None = None, group: str = GROUP
     ) -> dict[tuple[str, int], tuple[int, int, str]]:
-        """Offset, leader epoch and metadata by topic and partition; None asks for all."""
+        """Return offset, leader epoch and metadata by topic and partition; None means all partitions."""
         requested = None if topics is None else [
             OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in topics.items()
         ]  # fmt: skip

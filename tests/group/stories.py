@@ -28,7 +28,7 @@ def new_generation(coordinator: Coordinator, size: int = 2, static: int = 0) -> 
 
 
 def sync_all(coordinator: Coordinator, members: list[str], generation: int) -> None:
-    """Every member of the group asks for its assignment, the leader (the first one) last."""
+    """Send a SyncGroup of every member, that of the leader (the first one) last."""
     syncs = [coordinator.sync(member, generation) for member in members[1:]]
     syncs.append(
         coordinator.sync(members[0], generation, {member: b"for " + member.encode() for member in members})

@@ -116,7 +116,7 @@ NAMES = {
 
 
 class Callers:
-    """Who asks: member id and group instance id by kind of caller."""
+    """Return member id and group instance id of each kind of caller."""
 
     def __init__(self, coordinator: Coordinator, state: str) -> None:
         leader, follower, static = "no-leader", "no-follower", "no-static"

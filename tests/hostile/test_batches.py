@@ -28,7 +28,7 @@ OF_SMALL: Final = 25
 
 
 def batch_of(section: bytes, count: int, codec: int = ZSTD) -> bytes:
-    """A batch of whatever bytes, its checksum right."""
+    """A batch of arbitrary bytes with a valid checksum."""
     head = bytearray(encode_batch([Record(-1, -1, b"k", b"v")])[:HEADER_BYTES])
     packed = compress(codec, section)
     struct.pack_into(">i", head, 8, HEADER_BYTES - 12 + len(packed))

@@ -1,4 +1,4 @@
-"""Too much of everything: connections, members, metadata. The daemon goes on for everybody else."""
+"""Floods of connections, members and metadata. The daemon continues to serve other clients."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -87,7 +87,7 @@ def patient_join(member_id: str = "") -> JoinGroupRequest:
 
 
 async def joins_and_goes(port: int) -> None:
-    """A member that asks to join and is never heard of again."""
+    """A member that sends JoinGroup and no further request."""
     async with Client(port=port) as client:
         client.send(patient_join(), 3)
         await client.writer.drain()

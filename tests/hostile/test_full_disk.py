@@ -1,4 +1,4 @@
-"""A disk that is full: nothing can be committed, all else goes on; a daemon starts on it all the same."""
+"""A full disk: commits fail, everything else continues, and a daemon starts on it."""
 
 import asyncio
 import errno
@@ -352,7 +352,7 @@ async def test_a_new_directory_on_a_full_disk_is_refused() -> None:
 
 
 async def test_a_limit_of_the_system_on_a_real_daemon(tmp_path: Path) -> None:
-    """No file may grow past 48 KiB, until the limit is lifted: what a full disk is, without a disk to fill."""
+    """Simulate a full disk: no file may grow past 48 KiB until the test lifts the limit."""
     options = ("--profile", "test", "--topic", "orders:1", "-o", "offsets.topic.num.partitions=1")
     daemon = await Process.start(tmp_path / "data", tmp_path / "log", options)
     try:

@@ -1,4 +1,4 @@
-"""What /metrics says of rebalances, members, clocks and faults, held against what happened."""
+"""The metrics of rebalances, members, clocks and faults, compared with the events of a test."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

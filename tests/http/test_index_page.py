@@ -1,4 +1,4 @@
-"""What `/` is to a browser and to a terminal."""
+"""The response to `/` for a browser and for a terminal."""
 
 import pytest
 

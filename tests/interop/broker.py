@@ -1,4 +1,4 @@
-"""The broker under test, and what the tests ask of it as administrators.
+"""The broker under test, and the requests of the tests to it as administrators.
 
 By default that is a groupd process of the tests' own. With GROUPD_TEST_BOOTSTRAP=HOST:PORT the same tests run
 against any broker, such as an Apache Kafka (start it with group.min.session.timeout.ms=100,
@@ -162,7 +162,7 @@ class Broker:
         )
 
     def coordinator(self, key: str, key_type: int = GROUP) -> str:
-        """Return HOST:PORT of who coordinates a group, or a transactional id."""
+        """Return HOST:PORT of the coordinator of a group, or of a transactional id."""
         found: list[str] = []
 
         def is_known() -> bool:

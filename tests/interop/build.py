@@ -1,6 +1,6 @@
 """Build the drivers that are not Python, once, into a cache inside the checkout.
 
-A build's directory is named after a digest of its sources, so a changed source builds anew and nothing that
+A build's directory is named after a digest of its sources, so a changed source builds again and nothing that
 is in use is ever overwritten. A lock file lets several test processes share the cache. A build does not count
 against the time of the test that wants it first.
 """

@@ -24,7 +24,7 @@ KEPT_STDERR_LINES = 400
 
 
 class Daemon:
-    """`groupd serve` on free ports of the loopback, with the test profile unless it is to have Kafka's defaults."""
+    """Start `groupd serve` on free loopback ports, with the test profile or with Kafka's defaults."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The drivers: which client each one holds, how it is started, and what that client can do."""
+"""The drivers: the client of each, its start command, and the features of the client."""
 
 import functools
 import importlib.util

@@ -1,4 +1,4 @@
-"""The Java driver's classes as its virtual machine keeps them, so that each member need not load them anew.
+"""The Java driver's classes in a class data archive, so that each member need not load them again.
 
 `python -m tests.interop.java_archive FILE` makes such an archive of what a member of a group loads. A virtual
 machine that it does not fit, since Java is another one, does without it.

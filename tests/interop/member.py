@@ -42,7 +42,7 @@ class Board:
         raise AssertionError(f"waited for {what}\n{self.report()}")
 
     def report(self) -> str:
-        """Return what the members and the broker did and said, for a failure message."""
+        """Return the events and output of the members and the broker, for a failure message."""
         return "\n".join([*(member.report() for member in self.members), self.broker_report()])
 
 
@@ -173,11 +173,11 @@ class Member:
         os.killpg(self._process.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT: it goes on as if no time had passed."""
+        """Send SIGCONT: the process continues as if no time had passed."""
         os.killpg(self._process.pid, signal.SIGCONT)
 
     def dispose(self) -> None:
-        """End the process whatever its state and release its pipes."""
+        """End the process in any state, and release its pipes."""
         self.kill()
         for reader in self._readers:
             reader.join(HANG_S)
@@ -189,7 +189,7 @@ class Member:
                     continue
 
     def report(self) -> str:
-        """Return what this member did and said, for a failure message."""
+        """Return the events and output of this member, for a failure message."""
         first = self.events[0]["at"] if self.events else 0.0
         events = [event for event in self.events if event["event"] != "record"]
         lines = [f"--- {self.name}: owns {sorted(self.owned)}, {len(self.of('record'))} records"]

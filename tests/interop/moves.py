@@ -1,11 +1,11 @@
-"""The coordinator of a living group moves, again and again: how often does each client rebalance for that, here and
-on three brokers of Apache Kafka?
+"""Count the rebalances of each client while the coordinator of its group moves repeatedly, on groupd and on three
+brokers of Apache Kafka.
 
 python -m tests.interop.moves [--moves 20] [--on kafka --on brokers --on etcd] [CLIENT ...]
 
-Two members of a group commit all the time. Once a second the partition of their group is given to another broker,
-by the same two requests everywhere. Rebalances are counted in the log of the coordinators. Ends with 1 where a
-client rebalanced more often than on Kafka, or did not go on.
+Two members of a group commit all the time. Once a second the same two requests move the partition of their group to
+another broker. The command counts the rebalances in the log of the coordinators. It exits with 1 if a client
+rebalanced more often than on Kafka, or stopped committing.
 """
 
 import argparse

@@ -115,7 +115,7 @@ class SecuredBroker:
         return not isinstance(self._broker, Daemon) or self._broker.is_alive()
 
     def counts(self) -> Counter[str]:
-        """How often what the metrics of a groupd count has happened, over all their labels; of a Kafka nothing."""
+        """Return the sum of each counter of groupd over all its labels; nothing for a Kafka broker."""
         counts: Counter[str] = Counter()
         if not isinstance(self._broker, Daemon):
             return counts
@@ -132,7 +132,7 @@ class SecuredBroker:
         return self._broker.report() if isinstance(self._broker, Daemon) else ""
 
     def prepare(self, topics: Iterable[str]) -> None:
-        """Makes what the top of this file says there is, and topics with one partition each."""
+        """Create the ACLs that the docstring of this module lists, SCRAM users, and topics of one partition each."""
         administrator = AdminClient(
             {
                 "bootstrap.servers": self.addresses["SASL_PLAINTEXT"],

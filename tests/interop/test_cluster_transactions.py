@@ -26,7 +26,7 @@ FOLLOWING = tuple(driver for driver in PRODUCERS if driver.name not in NOT_FOLLO
 
 @shared(Cluster.is_alive, scope="module")
 def mortal_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One cluster for all the tests; what dies in a test is there again at its end."""
+    """One cluster for all tests. The fixture restarts killed daemons at the end of a test."""
     yield from cluster(tmp_path_factory.mktemp("cluster"))
 
 

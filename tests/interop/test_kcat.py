@@ -1,4 +1,4 @@
-"""The shell user's way: every mode and option of kcat that asks something of a broker."""
+"""Every mode and option of kcat that sends requests to a broker."""
 
 import json
 import re
@@ -54,7 +54,7 @@ def test_metadata_lists_the_topic(broker: Broker, topic: str) -> None:
 
 
 def test_metadata_lists_every_topic(broker: Broker, topic: str) -> None:
-    """-L without a topic shows all; __consumer_offsets is there once a client asked for a coordinator."""
+    """-L without a topic shows all topics, and __consumer_offsets after a client has requested a coordinator."""
     broker.create_topic(topic, 2)
     broker.coordinator(topic)
     seen = json.loads(_kcat(broker, "-L", "-J"))
@@ -159,7 +159,7 @@ def test_offsets_for_times(broker: Broker, topic: str) -> None:
 
 
 def test_group_mode_resumes(broker: Broker, topic: str, group_name: str) -> None:
-    """-G consumes to the end, commits when it leaves, and the next run goes on from there."""
+    """-G consumes to the end and commits when it leaves. The next run continues at the committed offset."""
     broker.create_topic(topic, 1)
     settings = ["-X", "auto.offset.reset=earliest", "-e", "-u"]
     _kcat(broker, "-P", "-t", topic, stdin="one\ntwo\n")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.interop
 def test_members_survive_a_restart_of_the_broker(
     mortal_group: Group, topic: str, driver: Driver, how: signal.Signals
 ) -> None:
-    """The same processes go on, from the committed offsets, and a newcomer can join them."""
+    """The same processes continue from the committed offsets, and a new member can join them."""
     group = mortal_group
     if not group.broker.can_restart:
         lacking("GROUPD_TEST_RESTART names no program that restarts this broker")

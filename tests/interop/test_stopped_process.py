@@ -51,6 +51,6 @@ def test_a_stopped_member_loses_its_partitions_and_rejoins(group: Group, topic: 
 
 
 def _taken_from(member: Member, since: int) -> set[Partition]:
-    """What the client said was revoked or lost, in its events from number `since` on."""
+    """Return the partitions that the client reported as revoked or lost, in its events from number `since` on."""
     revocations = [event for event in member.events[since:] if event["event"] in ("revoked", "lost")]
     return {(topic, partition) for event in revocations for topic, partition in event["partitions"]}

@@ -73,7 +73,7 @@ def test_a_consumer_waits_for_the_end_of_a_transaction(
 @pytest.mark.parametrize("step", ["produce", "commit"])
 @pytest.mark.parametrize("driver", PRODUCERS, ids=str)
 def test_a_zombie_is_fenced(broker: Broker, board: Board, topic: str, driver: Driver, step: str) -> None:
-    """A second producer of the transactional id ends the transaction of the first, which cannot go on."""
+    """A second producer of the transactional id aborts the transaction of the first one and fences it."""
     broker.create_topic(topic, 1)
     zombie = _transactor(broker, board, driver, topic)
     zombie.do("init", "begin", f"produce {topic} zombie {RECORDS}")

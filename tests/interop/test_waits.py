@@ -103,7 +103,7 @@ async def test_a_member_that_reads_something_else(trial: Trial) -> None:
 
 
 async def test_a_callback_that_does_not_return(trial: Trial) -> None:
-    """The client's own thread goes on with heartbeats meanwhile, as it does for five minutes by default."""
+    """The client's own thread sends heartbeats meanwhile, by default for five minutes."""
     confluent_kafka = pytest.importorskip("confluent_kafka")
     is_blocked, may_return, is_over = threading.Event(), threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""The oracles of groupd find nothing while stock clients do what a test has them do: no violation, and no notice.
+"""The oracles of groupd report neither a violation nor a notice about the stock clients of a test.
 
 A test that causes a notice on purpose has a mark: `pytest.mark.violates("zombie_commit")`. A violation is always a
 failure. Whether heartbeats come in time depends on the machine, and is not judged.
@@ -19,7 +19,7 @@ _BROKERS: Final = ("broker", "mortal_broker")
 
 @pytest.fixture(autouse=True)
 def nothing_violated(request: pytest.FixtureRequest) -> Iterator[None]:
-    """For every test that has a broker, once its members are gone."""
+    """Check each test with a broker, after its members have left."""
     brokers: list[Broker] = [
         request.getfixturevalue(name) for name in _BROKERS if name in request.fixturenames
     ]

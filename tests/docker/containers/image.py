@@ -97,7 +97,7 @@ def require_containers() -> None:
 
 @cache
 def _namespace_refusal() -> str:
-    """Return the message of the system if it refuses what a container needs, else an empty text."""
+    """Return the system's message if it refuses the namespaces of a container, else an empty text."""
     steps = (
         "mount -t tmpfs tmpfs /mnt && mkdir /mnt/changes /mnt/work /mnt/root /mnt/proc && "
         "mount -t overlay -o lowerdir=/usr,upperdir=/mnt/changes,workdir=/mnt/work overlay /mnt/root && "

@@ -1,4 +1,4 @@
-"""The part of an engine's API that Testcontainers asks for: `python -m tests.docker.engine.engine DIRECTORY` serves
+"""The part of an engine's API that Testcontainers uses: `python -m tests.docker.engine.engine DIRECTORY` serves
 it and prints its port. It ends with its standard input, and its containers with it. It needs root.
 
 Source: Docker's Engine API, v1.44.
@@ -40,7 +40,7 @@ _INSIDE: Final = "127.0.1.1"
 
 
 class EngineContainer:
-    """A container with what the engine knows of it. `asked` is the body of the request that created it."""
+    """A container with its state in the engine. `asked` is the body of the request that created the container."""
 
     def __init__(
         self, image: Image, directory: Path, forwarder: PortForwarder, name: str, asked: dict[str, Any]

@@ -1,1 +1,1 @@
-"""Public set-ups that start a Kafka image, and what groupd makes of them."""
+"""Public set-ups that start a Kafka image, and their results with groupd."""

@@ -18,7 +18,7 @@ _MODULES: Final = {"PLAIN": _PLAIN, "SCRAM": _SCRAM, "GSSAPI": "com.sun.security
 
 @dataclass(frozen=True)
 class EnvironmentFiles:
-    """The mounts of a set-up's files, and what clients need of its certificates: paths of PEM files."""
+    """The mounts of a set-up's files, and the PEM files of its certificates for clients."""
 
     mounts: tuple[Mount, ...]
     authority: str

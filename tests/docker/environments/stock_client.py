@@ -21,7 +21,7 @@ _CONNECT_S: Final = 20
 
 
 def check(brokers: int, topics: dict[str, int], config: dict[str, str]) -> str:
-    """Return what fails, or nothing. `topics` has the expected partitions by name."""
+    """Return the failures. `topics` has the expected partitions by name."""
     errors: list[KafkaError] = []
     quiet = {**config, "log_level": "0", "error_cb": errors.append}
     admin = AdminClient(quiet)
@@ -57,7 +57,7 @@ def check(brokers: int, topics: dict[str, int], config: dict[str, str]) -> str:
 
 
 def run(checks: list[dict[str, Any]]) -> list[str]:
-    """Run checks at the same time; return what fails in each."""
+    """Run checks at the same time; return the failures of each."""
 
     def run_one(arguments: dict[str, Any]) -> str:
         try:

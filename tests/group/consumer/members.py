@@ -64,7 +64,7 @@ class Members(Coordinator):
         self.take(self.shard.handle(request, Context(0, 0, "", ""), self.now))
 
     def topics_are(self, *topics: TopicImage) -> None:
-        """Topics are made, grow and go."""
+        """Create, grow and delete topics."""
         before, self.topics = self.topics, TopicsImage(topics, self.topics.version + 1)
         self.tell(TopicsChanged(self.topics, before.find_deleted(self.topics)))
 

@@ -32,7 +32,7 @@ NAMES: Final = [f"topic-{number:04}" for number in range(TOPICS)]
 
 
 class LargeGroup:
-    """A shard with one consumer group, each member of which leaves out one topic if asked to."""
+    """A shard with one consumer group. With the option, each member leaves out one topic."""
 
     def __init__(self, partitions: int = 3, *, is_homogeneous: bool = True) -> None:
         topics = [TopicImage(name, number.to_bytes(16), partitions) for number, name in enumerate(NAMES, 1)]

@@ -77,7 +77,7 @@ class Expression(NamedTuple):
 
 
 def recorded() -> list[Expression]:
-    """What RE2/J said."""
+    """The result of RE2/J."""
     lines = map(json.loads, RECORDING.read_text(encoding="utf-8").splitlines())
     return [Expression(**{**line, "matches": tuple(line.get("matches", ()))}) for line in lines]
 

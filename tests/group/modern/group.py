@@ -8,7 +8,7 @@ from tests.group.modern.recorded import Answer
 
 
 class PlayedGroup:
-    """What a history has made of a group so far."""
+    """The state of a group after the steps of a history."""
 
     def __init__(self) -> None:
         self.order = TimelineOrder()

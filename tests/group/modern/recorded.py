@@ -1,4 +1,4 @@
-"""Histories of groups, and what Kafka's own classes answered to their assignments."""
+"""Histories of groups, and the assignments that Kafka's own classes computed for them."""
 
 import json
 import lzma

@@ -1,4 +1,4 @@
-"""Topic expressions are those of RE2/J, in its words; whatever they are made of, they take little."""
+"""Topic expressions have the results and messages of RE2/J, and every expression takes little time and memory."""
 
 import pytest
 

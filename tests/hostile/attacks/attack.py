@@ -11,7 +11,7 @@ from tests.hostile.attacks.list_fields import ListField, ListTree, Path, find_li
 
 
 class AttackKind(Enum):
-    """How a list is made expensive."""
+    """The way in which an attack makes a list expensive."""
 
     REPEAT = "repeat"
     """One element, again and again."""

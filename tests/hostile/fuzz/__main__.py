@@ -1,4 +1,4 @@
-"""`python -m tests.hostile.fuzz --seconds 600 --seed 7 [--target NAME …]`: look for what breaks a law."""
+"""`python -m tests.hostile.fuzz --seconds 600 --seed 7 [--target NAME …]`: search for inputs that break a law."""
 
 import argparse
 import logging

@@ -1,4 +1,4 @@
-"""The loop: mutate, run, keep what found something new."""
+"""The loop: mutate, run, keep the inputs that reach new edges."""
 
 import tracemalloc
 from collections.abc import Callable

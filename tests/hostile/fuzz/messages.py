@@ -1,4 +1,4 @@
-"""Targets: every message at every version, headers, and what clients put into the bytes of a group."""
+"""Targets: every message at every version, headers, and the bytes that clients store in a group."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator

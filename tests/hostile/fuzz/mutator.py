@@ -1,4 +1,4 @@
-"""Bytes made of other bytes: where lengths, counts, versions and varints change their meaning."""
+"""Mutations of bytes, at positions where lengths, counts, versions and varints change their meaning."""
 
 import struct
 from collections.abc import Callable, Sequence

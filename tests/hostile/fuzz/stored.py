@@ -94,7 +94,7 @@ def read_compressed(data: bytes) -> None:
 
 
 def _consumer_group_records() -> list[Record]:
-    """A group with all types of records, members of two kinds, and one that has gone."""
+    """A group with all types of records, members of both protocols, and one that has left."""
     group = Members()
     group.enter("A", instance="i", rack="r", assignor="range")
     group.enter("B", None, regex="f.*")
@@ -170,7 +170,7 @@ def load(data: bytes) -> None:
 
 
 def load_consumer_group(data: bytes) -> None:
-    """A log may say of its members what no coordinator would have written, and they are as it says."""
+    """A log may have member records that no coordinator writes. groupd loads them unchanged."""
     shard = loaded(data)
     for group_id in shard.list_group_ids():
         request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)

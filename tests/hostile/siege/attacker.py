@@ -87,7 +87,7 @@ class Hostile:
         return answer is not None and bool(answer.error_code == ErrorCode.NONE)
 
     async def close(self) -> None:
-        """Hangs up, with whatever was not read."""
+        """Close the connection, with its unread bytes."""
         self._writer.transport.abort()
 
     async def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""The players: each has a connection, asks in bursts, and behaves badly now and then."""
+"""The players: each has a connection, sends bursts of requests, and sometimes misbehaves."""
 
 import asyncio
 from collections import Counter
@@ -62,7 +62,7 @@ class Play:
         return question
 
     async def _misbehaves(self, chance: Random, wire: Wire) -> bool:
-        """Does something bad, perhaps; whether the connection is gone."""
+        """Perhaps misbehave; return whether the connection is closed."""
         match chance.randrange(40):
             case 0:
                 self.vices["vanished"] += 1

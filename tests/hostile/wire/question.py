@@ -1,4 +1,4 @@
-"""A request, and what its answer is good for."""
+"""A request, and the check of its response."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -62,4 +62,4 @@ def some_version(chance: Random, request: type[Any], first: int = 0) -> int:
 
 
 def ignore(answer: Any) -> None:
-    """Nothing is to be learnt from the answer but that it came."""
+    """Ignore the content of the response."""

@@ -51,13 +51,13 @@ def metadata(stage: Stage) -> Question:
 
 
 def api_versions(stage: Stage) -> Question:
-    """What a client asks first."""
+    """Build an ApiVersions request, the first request of a client."""
     request = ApiVersionsRequest(client_software_name="play", client_software_version="1")
     return Question(request, some_version(stage.chance, ApiVersionsRequest), ignore)
 
 
 def find_coordinator(stage: Stage) -> Question:
-    """What a consumer asks next."""
+    """Build a FindCoordinator request, the next request of a consumer."""
     request = FindCoordinatorRequest(key="red", coordinator_keys=["red", "blue"])
     return Question(request, some_version(stage.chance, FindCoordinatorRequest), ignore)
 

@@ -1,4 +1,4 @@
-"""Who may change what: listener, property, token, Host, Origin and content type against each other."""
+"""The permission for a change: all combinations of listener, property, token, Host, Origin and content type."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping

@@ -28,7 +28,7 @@ class Aiokafka:
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
     def wait(self, doing: Coroutine[Any, Any, Result]) -> Result:
-        """The result of what the loop does, in time."""
+        """Run a coroutine in the client's loop, with a time limit; return its result."""
         return asyncio.run_coroutine_threadsafe(asyncio.wait_for(doing, STEP_S), self._loop).result()
 
     @staticmethod

@@ -102,7 +102,7 @@ async def consume(options: argparse.Namespace, commands: Commands) -> None:
 
 
 async def produce(options: argparse.Namespace) -> None:
-    """Send the asked number of records and tell how it went."""
+    """Send the requested number of records and print the result."""
     producer = AIOKafkaProducer(
         bootstrap_servers=options.bootstrap,
         enable_idempotence=options.idempotent or bool(options.transactional_id),

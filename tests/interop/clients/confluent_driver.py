@@ -22,7 +22,7 @@ it has let go: https://github.com/confluentinc/librdkafka/issues/5511"""
 
 
 class Member:
-    """One librdkafka consumer that tells what its group does."""
+    """One librdkafka consumer that prints the events of its group."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         """Subscribe; the group is joined by the first polls."""
@@ -124,7 +124,7 @@ def _transact(producer: Producer) -> bool:
 
 
 def produce(options: argparse.Namespace) -> None:
-    """Send the asked number of records and tell how it went."""
+    """Send the requested number of records and print the result."""
     settings = {
         "bootstrap.servers": options.bootstrap,
         "enable.idempotence": options.idempotent,

@@ -132,7 +132,7 @@ def consume(options: argparse.Namespace, commands: Commands) -> None:
 
 
 def produce(options: argparse.Namespace) -> None:
-    """Send the asked number of records and tell how it went."""
+    """Send the requested number of records and print the result."""
     try:
         producer = KafkaProducer(
             bootstrap_servers=options.bootstrap,

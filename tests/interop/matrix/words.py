@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Way(Enum):
-    """How a client goes on when its session ends."""
+    """The reaction of a client to the end of its session."""
 
     AUTHENTICATES_ANEW = auto()
     RECONNECTS = auto()
