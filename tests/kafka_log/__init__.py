@@ -1,1 +1,2 @@
-"""The log against Apache Kafka itself: its tool reads our segments, and we serve what its brokers wrote."""
+"""Logs shared with Apache Kafka: Kafka's tool reads groupd's segments, and groupd serves the logs of its
+brokers."""

@@ -1,4 +1,4 @@
-"""Consumer groups in every condition, made by hand, of Kafka and of groupd alike."""
+"""Consumer groups in every condition, created by hand in the same way on Kafka and on groupd."""
 
 import time
 from typing import Any, Final

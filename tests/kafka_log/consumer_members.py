@@ -61,7 +61,7 @@ def join(connection: Connection, group: str, member_id: str, **fields: Any) -> A
 
 
 def assert_nothing_lost(before: Partitions, after: Partitions, target: Partitions) -> None:
-    """What a member had and is to have, it still has."""
+    """Check that a member still has the partitions that its previous and its target assignment share."""
     for topic, partitions in before.items():
         kept = set(partitions) & set(target.get(topic, ()))
         assert kept <= set(after.get(topic, ())), (before, after, target)

@@ -18,8 +18,8 @@ def unpack(name: str, directory: str) -> None:
 
 
 def expected(name: str) -> Any:
-    """What the broker said before it ended (groups: `served`, `topics`, offsets of committed `records`), and what
-    Kafka's tool says of the directory (`log`).
+    """The answers of the broker before its end (groups: `served`, `topics`, offsets of committed `records`), and
+    the output of Kafka's tool about the directory (`log`).
     """
     with open(os.path.join(FIXTURES, f"{name}.json"), encoding="utf-8") as file:
         return json.load(file)

@@ -1,4 +1,4 @@
-"""A history of groups of every kind, made by hand."""
+"""A history with groups of every kind, created by hand."""
 
 from typing import Any, Final
 

@@ -285,7 +285,7 @@ def capture(name: str) -> None:
 
 
 def capture_values() -> None:
-    """Keeps what Kafka's own classes write."""
+    """Record the bytes that Kafka's own classes write."""
     done = subprocess.run([*broker(), "Values"], check=True, capture_output=True, text=True, timeout=60)
     with open(os.path.join(FIXTURES, "values.jsonl"), "w", encoding="utf-8") as file:
         file.write(done.stdout)

@@ -1,4 +1,4 @@
-"""Kafka's own log tool reads what groupd wrote: every commit, group, tombstone and index, in every codec."""
+"""Kafka's own log tool reads groupd's logs: every commit, group, tombstone and index, in every codec."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 
 class Written(NamedTuple):
-    """What a daemon served before it stopped, and what Kafka's tool sees in its log."""
+    """The groups of a daemon before its stop, and the batches of its log as Kafka's tool prints them."""
 
     codec: int
     served: View

@@ -1,5 +1,5 @@
-"""The way back: a real broker starts on the directory that it left to groupd, serves what groupd served, and leaves
-it to groupd once more.
+"""The way back: a real broker starts on its directory after groupd has used it, serves the same groups and offsets,
+and leaves the directory to groupd once more.
 """
 
 import itertools
@@ -66,7 +66,7 @@ def groups_in_load(connection: Connection, groups: list[str]) -> list[str]:
 
 
 def complaints(log: str) -> list[str]:
-    """What a broker's log says against the data; not what its own parts say while they find each other."""
+    """Return the errors of a broker about its data, without the errors of its parts while these connect."""
     return [
         line
         for line in log.splitlines()
@@ -116,14 +116,14 @@ def test_a_broker_serves_what_groupd_served_and_the_other_way_round(name: str, t
 
 
 def members_go_on(connection: Connection, groups: View, offset: int) -> None:
-    """The members of consumer groups, in whatever condition they are; they commit that offset."""
+    """Members of consumer groups, in any condition, which commit that offset."""
     for group, seen in groups.items():
         if seen["type"] == CONSUMER:
             commit_where_it_reads(connection, go_on(connection, group), group, offset)
 
 
 def refused_until_recovered(directory: Path) -> None:
-    """A broker does not serve logs that may lack what the journal has."""
+    """A broker does not serve logs that may lack records of the journal."""
     with pytest.raises((AssertionError, OSError)), running(directory):
         pass
     log_text = directory / "broker.log"
@@ -134,7 +134,7 @@ def refused_until_recovered(directory: Path) -> None:
 
 
 def assert_same(kafkas: View, ours: View, before: View) -> None:
-    """The broker serves what groupd did, and its own kinds of groups as it did before."""
+    """The broker serves the groups of groupd, and its other kinds of groups as before."""
     assert {group: kafkas[group] for group in ours} == ours
     for group, seen in before.items():
         assert kafkas[group]["type"] == seen["type"]

@@ -1,4 +1,4 @@
-"""The same for transactions: what one of them left open or ended without markers, the other one ends."""
+"""The same for transactions: the other one ends a transaction that is open or lacks markers."""
 
 from pathlib import Path
 

@@ -92,7 +92,7 @@ def described(connection: Connection) -> DescribeProducersPartitionResponse:
 
 
 def served(connection: Connection, end: int) -> tuple[list[Any], list[Any]]:
-    """What a broker says of the producers, and of aborted transactions to who fetches from any offset."""
+    """Return a broker's answers about its producers, and its aborted transactions in a Fetch from each offset."""
     producers = described(connection).active_producers
     fetched = []
     for offset in range(end):
@@ -107,7 +107,7 @@ def files_of(directory: Path, suffix: str) -> dict[str, bytes]:
 
 
 def entries(data: bytes) -> dict[int, tuple[Any, ...]]:
-    """Of a snapshot, whatever the order."""
+    """Return the entries of a snapshot by producer id."""
     return {
         key: (
             entry.epoch,
@@ -149,7 +149,7 @@ def test_a_broker_and_groupd_write_the_same_and_go_on_with_each_others(tmp_path:
 
 
 def rebuilt(directory: Path, end: int, indexes: dict[str, bytes], snapshots: dict[str, bytes]) -> None:
-    """What a broker wrote is read, removed, and written anew from the batches."""
+    """groupd reads the files of a broker. After their removal it writes the same files from the batches."""
     config = LogConfig(segment_bytes=SEGMENT_BYTES)
 
     def opened() -> PartitionLog:

@@ -1,4 +1,4 @@
-"""What a broker serves of its groups, as data that JSON can keep: asked of Kafka and of groupd in the same words.
+"""The groups of a broker as JSON data, read from Kafka and from groupd by the same requests.
 
 The generation of a group is not in any description. A member's heartbeat tells it, as every other generation is
 refused.

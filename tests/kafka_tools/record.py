@@ -1,4 +1,4 @@
-"""Records anew what Kafka's own tools print: `python -m tests.kafka_tools.record [STORY...]`.
+"""Records the output of Kafka's own tools again: `python -m tests.kafka_tools.record [STORY...]`.
 
 The tools run against a groupd, as groupd's counterparts do in the tests. Java and Maven are needed.
 """

@@ -76,7 +76,7 @@ def test_a_record_that_is_too_large_is_named_and_others_are_written(bootstrap: s
 
 
 def test_tools_follow_leaders_and_coordinators(three_brokers: Daemon) -> None:
-    """Of three brokers, asked by the address of one."""
+    """The tool gets the address of one of three brokers."""
     bootstrap = three_brokers.bootstrap.split(",")[0]
     _create(bootstrap, "spread", 6)
     described = run_well("kafka-topics", "--bootstrap-server", bootstrap, "--describe", "--topic", "spread")

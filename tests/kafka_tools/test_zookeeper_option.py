@@ -213,7 +213,7 @@ def test_users_are_not_added_in_a_container_of_another_service(
 
 
 def test_a_broker_that_runs_keeps_its_directory(tmp_path: Path, container: pytest.MonkeyPatch) -> None:
-    """No listener has the protocol of the call: the error asks for another, as the directory is in use."""
+    """No listener has the protocol of the call. The error names another one, because the directory is in use."""
     address = f"127.0.0.1:{free_ports(1)[0]}"
     daemon = Daemon(str(tmp_path), listen=address)
     container.setenv("KAFKA_ADVERTISED_LISTENERS", f"SASL_PLAINTEXT://{address}")

@@ -1,4 +1,4 @@
-"""Stand-ins for the connections, the contexts and the replies of requests, and clients that are who they say."""
+"""Stand-ins for connections, contexts and replies of requests, and authenticated clients."""
 
 import asyncio
 

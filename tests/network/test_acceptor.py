@@ -1,4 +1,4 @@
-"""The limits of connections, over real sockets and with small numbers: kept, and told in metrics and log."""
+"""The limits of connections, over real sockets and with small numbers, and their metrics and log lines."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ async def is_served(client: Client) -> bool:
 
 
 async def passes(server: Server) -> None:
-    """Lets the server do whatever it has to do now."""
+    """Let the server complete its pending work."""
     async with Client(server) as client:
         await is_served(client)
 
@@ -257,7 +257,7 @@ BATCHES = 20
 
 
 async def produced(client: Client) -> None:
-    """Fills a partition with more than what the kernel keeps for a connection."""
+    """Write more records to a partition than the kernel buffers for a connection."""
     records = encode_batch([Record(0, clock.now().wall_ms, None, b"x" * BATCH_BYTES)])
     part = PartitionProduceData(index=0, records=records)
     topic = TopicProduceData(name="orders", partition_data=[part])

@@ -1,4 +1,4 @@
-"""Long answers, of which one is made at a time, while peers read them, or do not."""
+"""Large responses, encoded one at a time, while peers read them or do not."""
 
 import asyncio
 from typing import Any

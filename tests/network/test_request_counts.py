@@ -1,4 +1,4 @@
-"""How many requests were answered, and in what time: each counts once, wherever it stood in line."""
+"""The number of responses and their durations: each request counts once, wherever it waited."""
 
 from protocol.apis import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest

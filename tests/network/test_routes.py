@@ -1,4 +1,4 @@
-"""The table of who answers what, as connections use it."""
+"""The table of handlers by API, as connections use it."""
 
 from pathlib import Path
 

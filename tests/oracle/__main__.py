@@ -72,7 +72,7 @@ def _play(
 
 
 def _report(theirs: dict[str, Account], ours: dict[str, Account], version: str) -> int:
-    """Prints what differs; the number of sessions that failed."""
+    """Print the differences; return the number of failed sessions."""
     recorded = recordings.read_version(NEWEST) if version != NEWEST else {}
     tally: Counter[str] = Counter()
     reasons: Counter[str] = Counter()

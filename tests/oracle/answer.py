@@ -146,7 +146,7 @@ class Names:
     """Whether to keep error messages, because the session tests them."""
 
     def topic(self, topic_id: bytes) -> str:
-        """An id of a topic: zero, one of a topic that the session knows, or bytes that the session made up."""
+        """A topic id: zero, the id of a topic that the session knows, or bytes that the session invented."""
         if topic_id == _ZERO_UUID:
             return "zero"
         return self.topics.get(topic_id) or f"unknown {topic_id.hex()}"

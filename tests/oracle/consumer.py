@@ -113,7 +113,7 @@ class Consumer:
         return self.play.ask(commit_request(self.group, offsets, version, **who), version, by, note)
 
     def fetching(self, topic: Topic, version: int = 9, **fields: Any) -> Any:
-        """What it asks an OffsetFetch for."""
+        """Build its OffsetFetch request."""
         who = {"member_id": self.member_id, "member_epoch": self.epoch} | fields
         return group_request(self.group, {topic: [0, 1]}, version, **who)
 
@@ -149,7 +149,7 @@ def look(play: Play, note: str = "", version: int = 1, group: str = "") -> Any:
 
 
 def group_of(play: Play, group: str = "") -> Any:
-    """How the consumer group looks now; not told."""
+    """Return the present state of the consumer group; not recorded."""
     with play.quietly():
         return look(play, group=group).groups[0]
 
@@ -167,7 +167,7 @@ def settle(*members: Consumer) -> None:
 
 
 def stable(*members: Consumer) -> None:
-    """Makes a Stable group of these members; not told."""
+    """Form a Stable group of these members; not recorded."""
     with members[0].play.quietly():
         for each in members:
             each.join()
@@ -262,7 +262,7 @@ class ClassicConsumer(Member):
 
 
 def mixed(play: Play, orders: Topic) -> tuple[Consumer, ClassicConsumer]:
-    """A Stable group of one member of each protocol; not told."""
+    """Form a Stable group of one member of each protocol; not recorded."""
     a, k = Consumer(play, "a", [orders]), ClassicConsumer(play, "k", topics=[orders])
     stable(a)
     with play.quietly():
@@ -280,7 +280,7 @@ def mixed(play: Play, orders: Topic) -> tuple[Consumer, ClassicConsumer]:
 
 
 def settle_all(play: Play, consumers: Sequence[Consumer], members: Sequence[ClassicConsumer]) -> None:
-    """All beat, join and sync until the group is Stable; not told."""
+    """All members send heartbeats, join and sync until the group is Stable; not recorded."""
 
     def settled() -> bool:
         for consumer in consumers:

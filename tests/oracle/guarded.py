@@ -21,7 +21,7 @@ ONE: Final = "one"
 
 @dataclass
 class Stage:
-    """What a request is made of."""
+    """The data from which a session builds its requests."""
 
     play: Play
     version: int

@@ -68,7 +68,7 @@ class Member:
 
     @property
     def leads(self) -> bool:
-        """Whether the last answer to a JoinGroup said so."""
+        """Whether the last JoinGroup response made this member the leader."""
         return bool(self.member_id) and self.leader == self.member_id
 
     def version(self, what: str) -> int:
@@ -200,7 +200,7 @@ class Member:
 
 
 def stable(*members: Member) -> None:
-    """Makes a Stable group of these members, the first of which leads; not told in the account."""
+    """Form a Stable group of these members, the first of which leads; not recorded."""
     play, (first, *others) = members[0].play, members
     assert not any(each.member_id for each in members)
     with play.quietly():

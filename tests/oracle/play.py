@@ -72,7 +72,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic that the session made."""
+    """A topic that the session created."""
 
     name: str
     id: bytes
@@ -150,7 +150,7 @@ class Play:
         return Wire(self._peer.listeners[listener] if listener else self._peer.bootstrap, client_id)
 
     def drop(self, by: str) -> None:
-        """Closes a connection, whatever it is owed."""
+        """Close a connection, also with pending responses."""
         self._wires.pop(by).close()
 
     def restart(self) -> None:
@@ -184,7 +184,7 @@ class Play:
             self.tell(label, "waits")
 
     def answer(self, by: str = "a") -> Any:
-        """Waits for the answer to what waited."""
+        """Wait for the response to a parked request."""
         return self._take(by)
 
     def still_waits(self, by: str) -> None:
@@ -254,7 +254,7 @@ class Play:
 
     @contextmanager
     def quietly(self) -> Iterator[None]:
-        """What happens inside is not told: it leads to the situation that the session is about."""
+        """Steps inside are not recorded: they lead to the situation that the session is about."""
         self._quiet += 1
         try:
             yield

@@ -221,7 +221,7 @@ class Producer:
 
 
 def transactional(play: Play, short: str = "t", **fields: Any) -> Producer:
-    """A producer that has its id and epoch; not told in the account."""
+    """A producer that has its id and epoch; not recorded."""
     producer = Producer(play, short, **fields)
     with play.quietly():
         assert producer.init().error_code == ErrorCode.NONE
@@ -229,7 +229,7 @@ def transactional(play: Play, short: str = "t", **fields: Any) -> Producer:
 
 
 def filled(producer: Producer, *partitions: tuple[Topic, int], count: int = 1) -> None:
-    """Adds partitions to its transaction and writes a batch to each; not told."""
+    """Add partitions to its transaction and write a batch to each; not recorded."""
     with producer.play.quietly():
         if producer.versions["produce"] < NEW["produce"]:
             producer.add(*partitions)

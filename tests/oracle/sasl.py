@@ -91,7 +91,7 @@ class Talk:
         return self
 
     def say_quietly(self, *moves: str) -> "Talk":
-        """The same, and not told: it leads to the situation that the session is about."""
+        """The same, not recorded: it leads to the situation that the session is about."""
         self._is_quiet = True
         self.say(*moves)
         self._is_quiet = False

@@ -1,4 +1,4 @@
-"""Spark's classes as the virtual machine keeps them, so that each one that tests start need not load them anew.
+"""Spark's classes in a class data archive, so that each virtual machine of the tests need not load them again.
 
 `python -m tests.pipeline.class_archive FILE` makes such an archive, in half a minute; with it Spark takes half the
 work to start. A virtual machine that it does not fit, since Java is another one, does without it.
@@ -38,7 +38,7 @@ def _make(file: str) -> None:
 
 
 def main(file: str) -> None:
-    """Uses what most tests use, in a machine that writes down its classes when it ends."""
+    """Use the features that most tests use, in a virtual machine that archives its classes at its end."""
     os.environ["SPARK_SUBMIT_OPTS"] = f"{OPTIONS} {_SILENT} {shlex.quote(f'-XX:ArchiveClassesAtExit={file}')}"
     spark = start("local[2]")
     gateway = spark.sparkContext._gateway

@@ -1,4 +1,4 @@
-"""The Spark session of these tests: one for all of them, made when the first one asks."""
+"""The Spark session of these tests: one for all of them, created at its first use."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

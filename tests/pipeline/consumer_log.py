@@ -12,7 +12,7 @@ Held = set[tuple[str, bytes, int]]
 
 
 class ConsumerLog(Members):
-    """A coordinator that remembers when it wrote what."""
+    """A coordinator that remembers its records with the times of their writes."""
 
     def __init__(self) -> None:
         self.times_ms: list[int] = []

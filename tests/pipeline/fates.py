@@ -58,7 +58,7 @@ def kept_up(name: str) -> list[LogEnd]:
 
 @disaster("abandoned_group")
 def abandoned(made: HandMade, name: str) -> list[LogEnd]:
-    """Both consumers are gone after ten minutes, while the topic continues to grow."""
+    """Both consumers leave after ten minutes, while the topic continues to grow."""
     made.generation(name, 1, both("a1", "b1", name), 1)
     commits(made, name, 60, 600)
     made.generation(name, 2, {"b1": [(name, 0), (name, 1)]}, 600)
@@ -238,7 +238,7 @@ def scaled_up(made: HandMade, name: str) -> list[LogEnd]:
 
 @healthy
 def simple(made: HandMade, name: str) -> list[LogEnd]:
-    """Somebody who assigns itself: there never are members."""
+    """A consumer that assigns its partitions itself, so the group never has members."""
     commits(made, name, 60, HOUR_S)
     return kept_up(name)
 
@@ -298,7 +298,7 @@ def batches(made: HandMade, name: str) -> list[LogEnd]:
 
 @healthy
 def remade_topic(made: HandMade, name: str) -> list[LogEnd]:
-    """The topic is deleted, and made again under its name: offsets begin anew."""
+    """The topic is deleted and created again under its name: offsets restart."""
     made.generation(name, 1, both("a1", "b1", name), 1)
     commits(made, name, 60, 1800)
     for partition in (0, 1):

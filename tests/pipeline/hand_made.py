@@ -12,7 +12,7 @@ Partitions = Sequence[tuple[str, int]]
 
 
 def at(seconds: float) -> datetime:
-    """So many seconds after the start of all hand-made histories."""
+    """Return the time so many seconds after the start of all invented histories."""
     return START + timedelta(seconds=seconds)
 
 
@@ -90,7 +90,7 @@ class HandMade:
         return place
 
     def emptied(self, group: str, generation: int, seconds: float) -> int:
-        """The last member has gone."""
+        """The last member has left."""
         return self.generation(group, generation, {}, seconds, sync_s=0)
 
     def created(self, group: str, seconds: float) -> int:

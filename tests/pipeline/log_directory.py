@@ -1,4 +1,4 @@
-"""Log directories made in tests."""
+"""Log directories of tests."""
 
 from pathlib import Path
 

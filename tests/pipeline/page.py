@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 
 class Page(HTMLParser):
-    """The words of a page, and whatever in it could run or load something."""
+    """The words of a page, and the elements of it that could run or load something."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

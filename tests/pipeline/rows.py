@@ -12,7 +12,7 @@ Row = dict[str, Any]
 def rows(frame: DataFrame | pa.Table, *columns: str) -> list[Any]:
     """All rows in the order of these columns: tuples of their values, or the values of a single column.
 
-    Times come with their zone, whatever that of this process is.
+    Times have their zone, in every time zone of this process.
     """
     values = in_order_of(_arrow(frame).select(list(columns)).to_pylist(), columns)
     return [row[0] for row in values] if len(columns) == 1 else values

@@ -27,7 +27,7 @@ END_TIMEOUT_S: Final = 30
 
 @contextlib.contextmanager
 def spark_session() -> Iterator[SparkSession]:
-    """A session in a virtual machine of its own. Both have ended when the context has, whatever became of them.
+    """A session in a virtual machine of its own. Both end with the context, also after a failure.
 
     Raises BadInput without Java.
     """

@@ -48,7 +48,7 @@ def need_java() -> None:
 
 
 def one_line(done: subprocess.CompletedProcess[str], code: int) -> str:
-    """What it said in its only line."""
+    """Return its only line."""
     assert done.returncode == code, done.stderr
     (line,) = done.stderr.splitlines()
     assert not done.stdout

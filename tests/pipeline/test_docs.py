@@ -1,4 +1,4 @@
-"""The page on the tables says what the code says."""
+"""The page on the tables lists the columns of the code."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where the records of a group can lie, told from the groups that lie there."""
+"""The log partitions of a group, inferred from the groups in each partition."""
 
 from collections.abc import Collection
 from pathlib import Path

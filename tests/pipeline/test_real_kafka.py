@@ -110,7 +110,7 @@ def check_lag(rows: list[Row], latest: list[Row], root: Path) -> None:
 
 
 def check_transactions(name: str, tables: dict[str, list[Row]], findings: list[Row]) -> None:
-    """Counted, told where a plain commit came to one, and the open one is found."""
+    """Check that the tables count transactional commits, report mixed commits, and show the open transaction."""
     assert any(row["kind"] == "open_transaction" for row in findings) == (name == "killed")
     counted: dict[str, int] = {}
     for row in tables["velocity"]:

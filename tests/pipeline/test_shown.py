@@ -29,7 +29,7 @@ class Screen(io.StringIO):
 
 
 def shown_on(monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool) -> str:
-    """All that is written while a build and an ingest go on."""
+    """Return the output for the progress of an ingest and a build."""
     screen = Screen(is_terminal=is_terminal)
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")

@@ -1,4 +1,4 @@
-"""The stream reader, driven as Spark drives it but without Spark: every record in one batch, whatever the split."""
+"""The stream reader, driven as by Spark but without Spark: each record is in one batch, for every split."""
 
 import json
 import random

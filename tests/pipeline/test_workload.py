@@ -1,4 +1,4 @@
-"""How much there is to do, as it decides how Spark is started: what a command reads counts, and nothing else."""
+"""The amount of work, which decides how Spark is started. Only the data that a command reads counts."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A hand-made history from silver to the report."""
+"""An invented history, from silver to the report."""
 
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -43,7 +43,7 @@ def eventful(made: HandMade) -> None:
 
 
 class Told:
-    """A warehouse that grows by one ingest after the other, built and told anew each time."""
+    """A warehouse that grows by one ingest after the other, with a new build and report each time."""
 
     def __init__(self, spark: SparkSession, directory: Path) -> None:
         self.spark = spark

@@ -10,7 +10,7 @@ from tests.readme.newcomer import Newcomer
 
 @pytest.fixture
 def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
-    """A reader whose terminals are closed at the end of the test."""
+    """A reader; the fixture closes its terminals at the end of the test."""
     newcomer = Newcomer(tmp_path)
     yield newcomer
     newcomer.close()

@@ -41,7 +41,7 @@ def alter(
 def replace(
     *configs: tuple[str, str | None], name: str, kind: int = TOPIC, validate_only: bool = False
 ) -> replacing.AlterConfigsRequest:
-    """Everything that one resource is to have, by the older call."""
+    """Set all configs of one resource, by the older call."""
     resource = replacing.AlterConfigsResource(
         resource_type=kind,
         resource_name=name,

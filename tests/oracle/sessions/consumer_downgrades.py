@@ -122,7 +122,7 @@ def a_group_is_deleted_between_protocols(play: Play) -> None:
 
 
 def tell_group_again(play: Play, orders: Topic) -> None:
-    """A consumer begins anew."""
+    """A consumer starts again."""
     a = Consumer(play, "a", [orders])
     stable(a)
     tell_group(play, a, note="anew")

@@ -25,7 +25,7 @@ from tests.oracle.session import session
 
 
 class Scene:
-    """A group in some state, and the member that asks."""
+    """A group in some state, and the member that sends requests."""
 
     def __init__(self, play: Play, state: str) -> None:
         self.play = play
@@ -42,7 +42,7 @@ class Scene:
         return {"older": now - 1, "now": now, "newer": now + 1, "much newer": now + 1000}
 
     def callers(self) -> dict[str, str]:
-        """Member ids by who that is."""
+        """Member ids by role."""
         return {"a": self.caller.member_id or "", "nobody": "nobody", "no member": ""}
 
 

@@ -44,7 +44,7 @@ def pair(play: Play, partitions: int = 3) -> tuple[Topic, Consumer, Consumer]:
 
 
 def unrevoked(play: Play, partitions: int = 3) -> tuple[Topic, Consumer, Consumer]:
-    """A is to give up partitions that B waits for."""
+    """A must revoke partitions that B waits for."""
     orders, a, b = pair(play, partitions)
     with play.quietly():
         b.join()

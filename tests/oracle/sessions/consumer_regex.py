@@ -31,7 +31,7 @@ def until_resolved(play: Play, epoch: int = 2) -> None:
 
 
 def resolved(play: Play, *members: Consumer) -> None:
-    """The members join and settle after their expressions are resolved; not told."""
+    """The members join and settle after their expressions are resolved; not recorded."""
     with play.quietly():
         for each in members:
             each.join()

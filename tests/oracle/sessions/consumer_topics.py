@@ -1,4 +1,4 @@
-"""Consumer groups while their topics are made, grow, and are deleted."""
+"""Consumer groups while their topics are created, grow, and are deleted."""
 
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -12,7 +12,7 @@ TIMEOUT_MS = 20_000
 
 
 def delete(play: Play, topic: Topic) -> None:
-    """Deletes a topic; not told."""
+    """Delete a topic; not recorded."""
     with play.quietly():
         state = DeleteTopicState(topic_id=topic.id)
         answer = play.ask(DeleteTopicsRequest(topics=[state], timeout_ms=TIMEOUT_MS), 6, "admin")
@@ -20,7 +20,7 @@ def delete(play: Play, topic: Topic) -> None:
 
 
 def grow(play: Play, topic: Topic, partitions: int) -> None:
-    """Gives a topic so many partitions; not told."""
+    """Give a topic so many partitions; not recorded."""
     wanted = CreatePartitionsTopic(name=topic.name, count=partitions)
     request = CreatePartitionsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS, validate_only=False)
     with play.quietly():

@@ -37,7 +37,7 @@ def subscribed(play: Play, *topics: Topic, version: int = 9) -> Member:
 
 
 def delete_topic(play: Play, topic: Topic) -> None:
-    """Deletes a topic and waits until its offsets are gone too."""
+    """Delete a topic and wait until its offsets are deleted too."""
     with play.quietly():
         play.ask(DeleteTopicsRequest(topic_names=[topic.name], timeout_ms=20_000), 5, "admin")
     request = fetch_request(play.group, 8)

@@ -16,7 +16,7 @@ UNKNOWN = Topic("nowhere", b"\x01" * 16)
 
 
 def fill(play: Play, topic: Topic, *counts: int, partition: int = 0, time_ms: int = TIME_MS) -> None:
-    """Batches of so many records each, the next a second after the last; not told."""
+    """Write batches of so many records each, one second apart; not recorded."""
     with play.quietly():
         for row, count in enumerate(counts):
             data = batch(count, value=b"0123456789", time_ms=time_ms + 1000 * row)

@@ -1,4 +1,4 @@
-"""What a group can be given for share groups and streams groups: whatever it is, and though neither is served."""
+"""Configs of groups for share groups and streams groups, for any type of group, although groupd serves neither."""
 
 from tests.oracle.peers import CONSUMERS
 from tests.oracle.play import Play

@@ -1,4 +1,4 @@
-"""Sessions that end, and clients that authenticate anew before they do, or not (KIP-368)."""
+"""Sessions that end, and clients that authenticate again in time, or not (KIP-368)."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ def moves_after_the_end_of_a_session(play: Play, moves: str) -> None:
 
 @session(setup=SECURED)
 def a_session_that_goes_on(play: Play) -> None:
-    """Authenticated anew in time, it lasts as long again."""
+    """A session with a re-authentication in time lasts as long again."""
     talk = Talk(play, BRIEF).say(*IN)
     play.pause(SESSION_MS // 2)
     talk.say(*AGAIN)

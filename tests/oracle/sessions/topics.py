@@ -1,4 +1,4 @@
-"""Topics: made, refused, grown, deleted, described."""
+"""Topics: created, refused, grown, deleted, described."""
 
 from protocol.messages.create_partitions import (
     CreatePartitionsAssignment,

@@ -1,4 +1,4 @@
-"""Gold tables of a hand-made history, without Spark."""
+"""Gold tables of an invented history, without Spark."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Why groups rebalanced, and what that moved."""
+"""The causes of rebalances, and the partitions that moved."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -148,7 +148,8 @@ def test_the_two_steps_of_a_cooperative_assignor() -> None:
 
 
 def test_what_moved_and_need_not_have() -> None:
-    """Range gives everybody other partitions when the first one goes; who stays could have kept all of its own."""
+    """Range gives all members other partitions when the first member leaves. The remaining members could have
+    kept theirs."""
     fill = generations(even(["a1", "b1", "c1"], 6), even(["b1", "c1"], 6), even(["b1", "c1", "d1"], 6))
     assert story(fill, "n_partitions", "moved", "needless", "fewest", "most", "idle") == [
         (6, None, None, 2, 2, 0),

@@ -1,4 +1,4 @@
-"""Why consumer groups began another epoch, read from what the product's own core writes."""
+"""The causes of epochs of consumer groups, from the records that the product's own core writes."""
 
 from typing import Any
 

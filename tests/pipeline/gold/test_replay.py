@@ -1,4 +1,4 @@
-"""The history of a consumer group from its records, against what its coordinator said of it at each step."""
+"""The history of a consumer group from its records, compared with the coordinator's description at each step."""
 
 from typing import Any
 
