@@ -1,6 +1,6 @@
-"""What the tests download and build, all of it before them: `python -m tests.prepare`.
+"""Download and build the files that tests need, before the tests: `python -m tests.prepare`.
 
-Without it each is built by the first test that asks, once, and waited for by the others.
+Without it the first test that needs a file builds it, and the others wait for it.
 """
 
 from benchmarks.kfake.server import kfake_command

@@ -93,7 +93,7 @@ def own_limit(what: str, limit_s: float) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Fixture, request: Request) -> Generator[None, object, object]:
-    """Starts what outlives a test outside of that test's limit."""
+    """Start a resource that outlives a test outside of that test's limit."""
     if fixturedef.scope == "function":
         return (yield)
     started = request.session.stash.setdefault(_STARTED, {}).setdefault(fixturedef, Started(request))
@@ -107,7 +107,7 @@ def pytest_fixture_setup(fixturedef: Fixture, request: Request) -> Generator[Non
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Lets what failed to start, or has ended since the last test, start anew."""
+    """Start a resource again that failed to start or has ended since the last test."""
     for fixture, started in _used_by(item):
         if _failed(fixture):
             if started.failures < MAX_FAILED_STARTS:

@@ -1,6 +1,6 @@
-"""What no test executes, of a report of coverage: a table by package, and the lines by file.
+"""Print the code that no test executes: a table by package, and the lines by file.
 
-`make coverage` runs it; in: the path of what `coverage json` wrote.
+`make coverage` runs it with the path of the output of `coverage json`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The generated source can be read, and is Python that does what the codec does."""
+"""The generated source is readable Python, and gives the results of the codec."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The declarations are Kafka's, field by field; the notation of versions; what a layout says."""
+"""The declarations are Kafka's, field by field; the notation of versions; the layouts of messages."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A reader who follows README.md in a clone in which `make run` has built .venv."""
+"""A reader that follows README.md in a clone in which `make run` has built .venv."""
 
 import os
 import re

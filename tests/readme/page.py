@@ -67,7 +67,7 @@ class Snippet:
     """The following blocks with its output, in the terminal or in groupd's log."""
 
     def __str__(self) -> str:
-        """Return what a test calls it: the client's name, else its first line."""
+        """Return its name in a test: the name of the client, else its first line."""
         named = re.match(r"\*\*([\w-]+)\*\*", self.before.strip().split("\n\n")[-1])
         return named[1] if named else self.text.splitlines()[0]
 
@@ -83,7 +83,8 @@ class Snippet:
 
     @property
     def command(self) -> str:
-        """The command that starts a client: the snippet itself, or what the prose gives, the file at its end."""
+        """The command that starts a client: the snippet itself, or the command in the prose, with the file at
+        its end."""
         if self.language == PASTED:
             return self.text
         (command,) = re.findall(r"`([^`]+)`\s+prints\b", self.before)
@@ -157,7 +158,7 @@ _VARYING: Final = re.compile("|".join(f"({shown})" for shown, _ in _VARIES))
 
 
 def pattern_of(shown: str) -> re.Pattern[str]:
-    """Return what finds a line that the page shows on a screen, where names, numbers and times are others."""
+    """Return a pattern for an output line of the page that accepts other names, numbers and times."""
     pattern, end = "", 0
     for varying in _VARYING.finditer(shown):
         assert varying.lastindex is not None

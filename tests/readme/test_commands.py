@@ -13,7 +13,7 @@ REST = [*(snippet for snippet in README if snippet.section != FIRST_SCREEN), *GE
 
 @pytest.fixture(scope="module")
 def settled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
-    """A reader who has played the first screen and left groupd running."""
+    """A reader that has played the first screen and left groupd running."""
     newcomer = Newcomer(tmp_path_factory.mktemp("settled"))
     try:
         for snippet in FIRST_SNIPPETS:
@@ -41,7 +41,7 @@ def test_command_prints_what_the_page_says(settled: Newcomer, snippet: Snippet) 
 
 @pytest.fixture(scope="module")
 def restarting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
-    """Somebody who starts groupd in one way after the other."""
+    """A reader that starts groupd in one way after the other."""
     newcomer = Newcomer(tmp_path_factory.mktemp("restarting"))
     try:
         yield newcomer

@@ -129,7 +129,7 @@ class Bench:
         self._threads.close()
 
     def kill(self) -> FaultyFiles:
-        """The process is gone, and so is what no sync has reached."""
+        """End the process and drop all records that no sync has reached."""
         survivor = self.files.crash()
         self.engine.abandon()
         self._threads.close()

@@ -1,6 +1,6 @@
 """A second machine, as small as one can be that uses everything: named counters, kept in an internal topic.
 
-It shows what the engine asks of a machine, and that nothing of the engine is about groups.
+It shows the methods that the runtime needs of a machine, and that the runtime does not depend on groups.
 """
 
 import json

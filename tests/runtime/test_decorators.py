@@ -1,4 +1,4 @@
-"""Something stands in front of a machine: it hears everything the machine does, and can give it another time."""
+"""A decorator of a machine sees all its calls and results, and can give it another time."""
 
 import asyncio
 from collections import Counter

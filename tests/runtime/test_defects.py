@@ -1,4 +1,4 @@
-"""Unexpected exceptions: each fails one partition, and the others go on."""
+"""Unexpected exceptions: each fails one partition, and the others continue."""
 
 import asyncio
 from collections.abc import Callable, Iterable

@@ -170,7 +170,7 @@ async def test_a_commit_that_waits_alone_is_synced() -> None:
 async def test_of_many_logs_that_are_synced_at_once_some_are_told_of_in_a_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In between the loop goes on, with a later sync and with owners that are gone."""
+    """Meanwhile the loop continues, with a later sync and with released owners."""
     monkeypatch.setattr("coordinator.runtime.flusher.LOGS_PER_TURN", 5)
     files, loop = FaultyFiles(), asyncio.get_running_loop()
     flusher = Flusher(loop, Syncer())

@@ -43,7 +43,7 @@ def without_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Model:
-    """What must hold of a partition, whatever the engine does inside."""
+    """Drives a partition through random events, and checks its laws in every stage."""
 
     def __init__(self, seed: int) -> None:
         self.world = World(seed)
@@ -285,7 +285,7 @@ def test_a_partition_keeps_the_laws_at_every_transition(monkeypatch: pytest.Monk
 
 
 def _keep_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ABSENT: the delays and loads of a released partition go on."""
+    """ABSENT: the delays and loads of a released partition continue."""
     apply = PartitionLifecycle.apply
 
     def apply_without_attempt(lifecycle: PartitionLifecycle, event: LifecycleEvent) -> None:

@@ -1,4 +1,4 @@
-"""What a machine is live, and what a load makes of the log that it has written: the same, with transactions too."""
+"""A live machine and the machine that a load makes from its log have the same state, with transactions as well."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class TakeState:
 
 
 class Process:
-    """A machine over a log, asked and written step by step."""
+    """A machine over a log that a test calls and writes step by step."""
 
     def __init__(self, files: FaultyFiles) -> None:
         self.files = files

@@ -24,7 +24,7 @@ class Ledger:
         self.instants: list[Now] = []
 
     def observe(self, partition: Any, events: Any, first: int, now: Now) -> None:
-        """Keeps what happened."""
+        """Keeps the events."""
         self.entries += [(first + at, str(partition.name), event) for at, event in enumerate(events)]
         self.instants.append(now)
 

@@ -80,7 +80,8 @@ async def test_a_partition_that_could_not_be_read_is_taken_again(files: FaultyFi
 
 @pytest.mark.parametrize("way", ["comes back", "released", "contradicted"])
 async def test_a_partition_whose_log_is_being_opened_anew(files: FaultyFiles, way: str) -> None:
-    """What is durable is shown meanwhile; whatever happens to it then, it ends with one log that takes writes."""
+    """Clients see the durable state meanwhile. After every further event the partition ends with one log that
+    accepts writes."""
     bench = Bench(files)
     await bench.take_all()
     assert await bench.ask(bench.counters, "a", Add("a", 3)) == 3

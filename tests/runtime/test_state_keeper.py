@@ -1,4 +1,4 @@
-"""State files on their way to the disk: whatever happens on the way, the old state or the new one is there."""
+"""The writing of state files: after a failure at any call, the old state or the new one exists."""
 
 import asyncio
 import errno
@@ -120,7 +120,7 @@ def test_a_disk_that_refuses_costs_the_new_state_only(operation: str, error: int
 
 
 class CancellingFiles(FaultyFiles):
-    """The same files; at a call, which then goes on, the task is cancelled."""
+    """The same files; they cancel the task during one call, which then continues."""
 
     def __init__(self, files: FaultyFiles) -> None:
         super().__init__()

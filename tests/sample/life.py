@@ -52,7 +52,7 @@ def go_back(consumer: Consumer) -> None:
 
 
 def get_stuck(consumer: Consumer) -> None:
-    """Never goes on in its first partition."""
+    """Stop reading the first partition."""
     commit(consumer)
     consumer.pause([min(consumer.assignment(), key=lambda found: (found.topic, found.partition))])
 

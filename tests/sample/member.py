@@ -88,8 +88,8 @@ class Member:
 
 
 def commit(consumer: Consumer) -> None:
-    """Commits the position in every partition. A commit that comes in the middle of a rebalance is refused, as it
-    should be, and made up for by the next."""
+    """Commit the position in every partition. The coordinator refuses a commit during a rebalance, and the next
+    commit replaces it."""
     positions = [found for found in consumer.position(consumer.assignment()) if found.offset >= 0]
     if positions:
         try:

@@ -1,4 +1,4 @@
-"""What there is to consume."""
+"""The producer of the sample."""
 
 import threading
 from typing import Final

@@ -1,4 +1,4 @@
-"""A client of a story: what a Kafka client keeps in mind between its requests."""
+"""A client of a transcript, with the state that a Kafka client keeps between its requests."""
 
 import re
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ _OPTIONS: Final = ONCE | {
 
 @dataclass
 class Client:
-    """Its name, what its command lines said so far, and what the coordinator told it."""
+    """Its name, the options of its command lines so far, and the coordinator's answers."""
 
     name: str
     options: dict[str, str] = field(default_factory=dict)

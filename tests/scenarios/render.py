@@ -164,7 +164,7 @@ def _partitions(topics: Sequence[TopicPartitions]) -> str:
 
 
 def record(entry: Fact) -> str:
-    """A record as the log keeps it: through bytes, so that only what its version stores is shown."""
+    """A record, encoded and decoded, so that it has only the fields that its version stores."""
     key = decode_key(encode_key(entry.key))
     what = f"{key.topic}:{key.partition}" if isinstance(key, OffsetCommitKey) else "metadata"
     line = f"record {entry.key.group} {what}"

@@ -1,6 +1,6 @@
-"""`python -m tests.scenarios.rewrite [NAME …]`: store what the transcripts print today.
+"""`python -m tests.scenarios.rewrite [NAME …]`: store the present output of the transcripts.
 
-A transcript is a statement of what Kafka does: read the difference before it is committed.
+A transcript states the behaviour of Kafka: read the difference before you commit it.
 """
 
 import sys

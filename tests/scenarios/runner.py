@@ -66,7 +66,7 @@ class Story:
         return self.follow(self.shard.on_loaded(self.now()))
 
     def follow(self, outcome: Outcome) -> list[str]:
-        """Do what the shell does with an outcome; its lines."""
+        """Carry an outcome out as the runtime does; return its lines."""
         lines = render.outcome(outcome, self.waiters, self.now_ms)
         self.log.extend(entries_of(outcome))
         for key, deadline in outcome.timers.items():
@@ -138,7 +138,7 @@ class Story:
         return lines + self.begin()
 
     def forget(self, words: list[str]) -> list[str]:
-        """`forget A`: the client starts anew, with the same options."""
+        """`forget A`: the client starts again, with the same options."""
         self.clients[words[0]] = Client(words[0], self.clients[words[0]].options)
         return []
 
@@ -201,7 +201,7 @@ class Story:
 
 
 def run(lines: Iterable[str]) -> list[str]:
-    """The transcript as it comes out today: comments and commands as they are, outputs anew."""
+    """The transcript with its comments and commands unchanged and the present outputs."""
     story, result = Story(), list[str]()
     for line in lines:
         if not line.startswith("  "):

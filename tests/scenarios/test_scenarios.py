@@ -1,4 +1,4 @@
-"""Every transcript says what the core does."""
+"""The core gives the output of every transcript."""
 
 from pathlib import Path
 

@@ -193,7 +193,7 @@ class Checks:
     # --- members
 
     def _identity(self, group_id: str, member_id: str) -> str:
-        """A static member is its instance, whatever its id at the time."""
+        """A static member is identified by its instance id, with any member id."""
         return self._identities.get((group_id, member_id), member_id)
 
     def _check_join(self, request: JoinGroupRequest, response: JoinGroupResponse, life: int) -> None:

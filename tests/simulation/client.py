@@ -79,7 +79,7 @@ class Settings:
 
 
 class Caller:
-    """Anything that sends requests over a connection of its own and asks again when that breaks."""
+    """Any sender of requests with its own connection, which retries when the connection breaks."""
 
     def __init__(self, world: World, far: Receiver, weather: Weather, name: str) -> None:
         self.world = world
@@ -210,7 +210,7 @@ class Client(Caller):
             self._sync(self._assign(response) if leads else [])
 
     def _rejoin_after(self, error: ErrorCode) -> None:
-        """Join again as the error asks for; give up when it is fatal."""
+        """Join again in the way that the error requires; give up if it is fatal."""
         if error in _FATAL:
             self.world.say(self.name, f"gives up: {error.name}")
             self.alive = False

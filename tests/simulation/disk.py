@@ -54,7 +54,7 @@ class Disk:
         self.durable = max(self.durable, min(end, self.end))
 
     def lose_tail(self) -> int:
-        """The machine stops: how many unsynced batches are gone."""
+        """Stop the machine; return the number of lost batches, which were not synced."""
         kept = self._random.randint(self.durable, self.end)
         lost = self.end - kept
         del self.batches[kept:]

@@ -34,7 +34,7 @@ class Receiver(Protocol):
         """A request has arrived."""
 
     def lost(self, connection: "Connection") -> None:
-        """The connection is gone."""
+        """The connection is closed."""
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Weather:
 
 
 class Connection:
-    """One client's connection; `broken` tells the client once that it is gone."""
+    """The connection of one client; it calls `broken` once when it is closed."""
 
     def __init__(
         self, world: World, far: Receiver, weather: Weather, broken: Callable[["Connection"], None]

@@ -140,7 +140,7 @@ class Shell:
         self._work_off(connection)
 
     def lost(self, connection: Connection) -> None:
-        """A connection is gone: its waiters get no answers, its members stay."""
+        """Handle a closed connection: its waiting requests get no responses, its members stay."""
         self._connections.pop(connection, None)
         self._inboxes.pop(connection, None)
         self._parked.pop(connection, None)

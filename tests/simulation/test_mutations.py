@@ -145,7 +145,7 @@ class ForgetsTheParked(Mutant):
 
 
 def expires_early(config: GroupConfig, *_: object) -> GroupShard:
-    """A core that retains offsets for one minute, whatever the configuration."""
+    """A core that retains offsets for one minute under every configuration."""
     return new_shard(
         structs.replace(config, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000)
     )

@@ -58,7 +58,7 @@ class IgnoresOpenTransactions(ProducerState):
 
 
 class ForgetsWhatWasAborted(Partition):
-    """Consumers are not told which records are of aborted transactions."""
+    """A Fetch does not list aborted transactions."""
 
     def _take_up(self, entry: Entry, offset: int) -> None:
         super()._take_up(entry, offset)
@@ -66,7 +66,7 @@ class ForgetsWhatWasAborted(Partition):
 
 
 class AnswersBeforeDurable(Coordinator):
-    """Whoever ends a transaction hears of it before the log has it."""
+    """The response to EndTxn leaves before its record is in the log."""
 
     def release(self, outcome: Outcome) -> None:
         self.answer(outcome)

@@ -1,4 +1,4 @@
-"""Those who use the coordinator without being members: a simple consumer, and an administrator."""
+"""Users of the coordinator that are not members: a simple consumer and an administrator."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ class SimpleConsumer(Caller):
     """Assigns itself partitions, and only keeps its offsets in the coordinator."""
 
     def act(self) -> None:
-        """Commit something, read everything, and go on."""
+        """Commit an offset, read all offsets, and continue."""
         if not self.alive:
             return
         topic = self.world.random.choice(sorted(PARTITIONS))
@@ -43,7 +43,7 @@ class Administrator(Caller):
     groups: tuple[str, ...] = ()
 
     def act(self) -> None:
-        """One look or one removal, and go on."""
+        """Describe or remove once, and continue."""
         if not self.alive:
             return
         group_id = self.world.random.choice([*self.groups, SIMPLE_GROUP])

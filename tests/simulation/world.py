@@ -48,7 +48,7 @@ class World:
         return self._values
 
     def say(self, who: str, what: str) -> None:
-        """One line of the run: time, who, what."""
+        """Log one line of the run: time, actor, event."""
         line = UUID_ZEROS.sub("-", f"{self.now_ms / 1000:>10.3f}  {who:<12} {what}")
         self.trace.append(line)
         if self._show is not None:

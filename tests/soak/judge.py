@@ -62,7 +62,7 @@ def grown(samples: Sequence[Sample]) -> list[str]:
 
 
 def left(before: Sample, after: Sample) -> list[str]:
-    """Return the state left after all clients are gone that was absent before they came."""
+    """Return the state after the departure of all clients that was absent before their start."""
     found = [f"{what}: {value} left" for what in _EMPTY if (value := getattr(after, what))]
     counts = {what: (getattr(before, what), getattr(after, what)) for what in _AS_BEFORE}
     for kind in _DESCRIPTORS_AS_BEFORE:

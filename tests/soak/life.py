@@ -81,7 +81,7 @@ class Life:
         assert code == 0, f"{self.name} ended with {code}"
 
     async def kill(self) -> None:
-        """SIGKILL, in the middle of whatever it does; nothing happens when it has ended."""
+        """Send SIGKILL in the middle of its work; do nothing if it has ended."""
         await self._end()
 
     async def sleep(self, seconds: float) -> None:

@@ -118,7 +118,7 @@ class Soak:
         )
 
     async def _warm(self, daemon: Process) -> None:
-        """What is made when it is used for the first time is there before it counts."""
+        """Use everything once that groupd creates at first use, before the measurement begins."""
         for _ in range(3):
             await state.offsets(daemon.port)
             await look(daemon.process_id, daemon.http_port, 0)

@@ -1,4 +1,4 @@
-"""What the daemon says of its groups when everybody is gone."""
+"""The daemon's answers about its groups after the departure of all clients."""
 
 from typing import Final
 

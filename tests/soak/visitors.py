@@ -1,4 +1,4 @@
-"""Producers that stay and producers that come and go; topics and groups that are made, used and deleted."""
+"""Long and short lived producers; topics and groups that tests create, use and delete."""
 
 import asyncio
 import itertools
@@ -105,7 +105,7 @@ class Visitors:
         self.done["topics deleted"] += 1
 
     async def _visit_groups(self) -> None:
-        """Groups of one member that are deleted when it is gone."""
+        """Groups of one member, deleted after it has left."""
         admin = AdminClient({"bootstrap.servers": self._bootstrap})
         while not self._is_over.is_set():
             group = f"visited-{next(self._numbers)}"

@@ -1,4 +1,4 @@
-"""A log that is made from pieces of another one is that log."""
+"""A copy of a log from its pieces equals the log."""
 
 from pathlib import Path
 

@@ -21,7 +21,7 @@ from tests.storage.batches import RECORDS, record
 
 
 def patched(batch: bytes, form: str, position: int, value: int) -> bytes:
-    """The batch with one header field changed and the checksum made right again."""
+    """Return the batch with one header field changed and a valid checksum."""
     changed = bytearray(batch)
     struct.pack_into(form, changed, position, value)
     struct.pack_into(">I", changed, 17, crc32c(bytes(changed[21:])))

@@ -37,7 +37,7 @@ class Event(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is to be known of a producer."""
+    """The expected state of a producer."""
 
     epoch: int
     coordinator_epoch: int

@@ -1,4 +1,4 @@
-"""Finds what a composition root makes unnecessary: parts that other modules connect, complete or distinguish.
+"""Find code that a composition root makes unnecessary: other modules that connect, complete or distinguish parts.
 
 `test_composition.py` compares the findings with the list in `composition.toml`.
 """

@@ -1,4 +1,4 @@
-"""How the processes that tests start react to signals, whatever shell started the tests."""
+"""The reaction of the tests' child processes to signals, under every shell that starts the tests."""
 
 import signal
 from pathlib import Path

@@ -14,7 +14,7 @@ DECLARED = "--topic orders:6"
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A directory with what the recipe depends on, and no data."""
+    """A directory with the prerequisites of the recipe, without data."""
     if shutil.which("make") is None:
         lacking("make is missing")
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):

@@ -1,4 +1,4 @@
-"""What tests share cannot make one failure many, whatever becomes of it."""
+"""A shared resource never turns one failure into many."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The repository's own rules, checked on every file: sizes, names, and what may call the outside world.
+"""The repository's own rules, checked on every file: sizes, names, and the modules that may call the outside world.
 
 Each rule is a function from a file to the lines that break it. The same functions run on small samples
 that break the rule, so that a rule which no longer sees anything fails here too.
@@ -173,7 +173,7 @@ def calls(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def imports(source: Source) -> Iterator[tuple[int, str]]:
-    """By whatever statement or call."""
+    """By any statement or call."""
     for node in source.find(ast.Import):
         yield from ((node.lineno, alias.name) for alias in node.names)
     for taken in source.find(ast.ImportFrom):

@@ -48,7 +48,7 @@ def wait_completed(desk: Desk, transactional_id: str) -> None:
 
 
 def test_transactions_of_every_coordinator(tool_broker: Cluster, desk: Desk, topic: str) -> None:
-    """They are listed together, described by who coordinates them, and seen at every leader."""
+    """The tool lists all of them, describes each by its coordinator, and finds them at every leader."""
     tool_broker.create_topic(topic, PARTITIONS)
     everywhere = {f"{topic}-{number}" for number in range(PARTITIONS)}
     for coordinator, (transactional_id, producer) in of_each_coordinator(tool_broker, desk, topic).items():

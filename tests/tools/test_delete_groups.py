@@ -54,7 +54,7 @@ def test_offsets_are_deleted(desk: Desk, topic: str, group: str) -> None:
 
 
 def test_offsets_of_a_topic_that_is_being_read_stay(desk: Desk, topic: str, group: str) -> None:
-    """Only what no member subscribes to can be deleted."""
+    """Only the offsets of a topic without a subscribed member can be deleted."""
     other = f"{topic}-other"
     desk.create_topic(topic)
     desk.create_topic(other)

@@ -1,4 +1,4 @@
-"""kafka-log-dirs: what lies on the disk."""
+"""kafka-log-dirs: the partitions and sizes on the disk."""
 
 import json
 

@@ -39,7 +39,7 @@ def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 class Office:
-    """The tools, and what groupd itself says of its cluster."""
+    """Kafka's tools, compared with groupd's own view of its cluster."""
 
     def __init__(self, broker: Broker, machine: Machine, directory: Path) -> None:
         self.desk = Desk(broker, machine)

@@ -1,4 +1,5 @@
-"""The console and verifiable clients, kafka-get-offsets, kafka-delete-records, and what describes the broker."""
+"""The console and verifiable clients, kafka-get-offsets, kafka-delete-records, and the tools that describe a
+broker."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A data plane in a directory, asked as over the wire: requests and responses pass through the codecs."""
+"""A data plane in a directory. Requests and responses pass through the codecs, as over the wire."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast

@@ -57,7 +57,8 @@ class SteppedRequest(Generic[T]):
         self._resume(partial(work.send, None))
 
     def perform(self) -> Callable[[], object]:
-        """Do what the coroutine awaits. Return a function that resumes it with the result or the error."""
+        """Perform the awaited call of the coroutine. Return a function that resumes it with the result or the
+        error."""
         assert not self.is_ended
         if self.step is None:
             return partial(self._resume, partial(self._work.send, None))
@@ -68,7 +69,7 @@ class SteppedRequest(Generic[T]):
         return partial(self._resume, partial(self._work.send, result))
 
     def advance(self) -> None:
-        """Do what the coroutine awaits, and run it to its next await."""
+        """Perform the awaited call of the coroutine, and run it to its next await."""
         self.perform()()
 
     def finish(self) -> T:

@@ -1,4 +1,4 @@
-"""What others see of topics that are being changed, and what a crash in between leaves."""
+"""Other clients' view of a topic during a change, and the state after a crash in the middle."""
 
 import errno
 from typing import Any

@@ -64,7 +64,7 @@ def replace(
     validate_only: bool = False,
     version: int | None = None,
 ) -> int:
-    """The older call: the error code of one resource that is to have these configs."""
+    """Set these configs of one resource by the older call; return its error code."""
     resource = replacing.AlterConfigsResource(
         resource_type=kind,
         resource_name=name,

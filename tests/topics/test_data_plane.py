@@ -155,7 +155,7 @@ def test_old_records_go(broker: Broker) -> None:
 
 
 def test_retention_leaves_its_slice_between_partitions(broker: Broker) -> None:
-    """Retention ignores a topic that is deleted between two slices, and goes on with the other topics."""
+    """Retention ignores a topic that is deleted between two slices, and continues with the other topics."""
     for name in ("gone", "orders", "payments"):
         broker.create(name, internal_segment_bytes="150", retention_ms=str(DAY_MS))
         broker.fill(name, 6)

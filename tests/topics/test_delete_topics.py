@@ -52,7 +52,7 @@ def test_a_topic_of_the_same_name_starts_empty_with_another_id(broker: Broker) -
 
 
 def partitions_alive() -> int:
-    """How many there are in this process, of whatever broker."""
+    """Return the number of hosted partitions in this process, over all brokers."""
     return sum(isinstance(one, HostedPartition) for one in gc.get_objects())
 
 
@@ -77,7 +77,7 @@ def test_nothing_of_a_topic_waits_for_a_collection_of_garbage(broker: Broker) ->
 
 
 def test_a_partition_of_a_topic_that_is_deleted_is_not_opened_again(broker: Broker) -> None:
-    """Whoever has it still in hands would make its directory anew."""
+    """A caller with the old partition object would otherwise create the directory again."""
     broker.create("orders")
     part = broker.plane.catalogue.find_topic("orders").hosted[0]  # type: ignore[union-attr]
     assert part.log is not None

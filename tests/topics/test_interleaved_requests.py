@@ -252,7 +252,7 @@ PAIRS = [
 
 
 class Outcome(NamedTuple):
-    """The responses by the kind of request, and what clients can read afterwards."""
+    """Return the responses by kind of request, and the state that clients can read afterwards."""
 
     responses: dict[str, Any]
     state: Any

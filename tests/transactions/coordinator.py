@@ -140,7 +140,7 @@ class Coordinator:
         return outcome
 
     def advance(self, duration_ms: int) -> None:
-        """Let time pass, and fire what falls due."""
+        """Let time pass, and fire the timers that are due."""
         end_ms = self.now.monotonic_ms + duration_ms
         while self.timers:
             key, deadline_ms = min(self.timers.items(), key=lambda timer: timer[1])

@@ -1,4 +1,4 @@
-"""What many, or large, transactions cost, and what costs nothing."""
+"""The cost of many or large transactions, and operations without a cost."""
 
 import gc
 import tracemalloc

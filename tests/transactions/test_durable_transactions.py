@@ -137,7 +137,7 @@ class History:
         self.checked = len(records)
 
     def drain(self) -> None:
-        """Nobody asks any more; whatever is to be done for the others is done."""
+        """No further requests arrive, and all pending work is completed."""
         coordinator = self.coordinator
         coordinator.holds_works = False
         coordinator.finish_works()

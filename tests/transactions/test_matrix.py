@@ -155,7 +155,7 @@ def test_what_kafka_answers(cell: Cell, level: int) -> None:
 
 
 def versions(request: str) -> range:
-    """Those of a request in which it names a producer id, and means what its row says."""
+    """Return the versions of a request that name a producer id and have the meaning of its row."""
     return range(3, 6) if request == "init" else range(5, 6) if request.endswith("v5") else range(5)
 
 

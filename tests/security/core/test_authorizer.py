@@ -1,4 +1,5 @@
-"""Who may do what: as Kafka's own authorizer decides, and as a second reading of its rules does."""
+"""Decisions of the authorizer, compared with Kafka's own authorizer and with a second implementation of its
+rules."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""OAUTHBEARER without sockets: what Kafka's server answers is answered here, and no token is good that is not."""
+"""OAUTHBEARER without sockets: groupd sends the responses of Kafka's server, and accepts no invalid token."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""SCRAM: the vectors of its RFC, an independent client, Kafka's steps, and whatever a stranger may send."""
+"""SCRAM: the vectors of its RFC, an independent client, Kafka's steps, and arbitrary messages."""
 
 from base64 import b64decode
 

@@ -37,7 +37,7 @@ class Identity:
 
     @classmethod
     def authority(cls, name: str = "CN=authority") -> Self:
-        """One who signs, and is signed by itself."""
+        """A certificate authority with a self-signed certificate."""
         return cls._signed(name, None, is_authority=True)
 
     def sign(

@@ -1,4 +1,5 @@
-"""A server with a listener that asks for SASL, in this process, and clients that authenticate by hand."""
+"""A server in this process with a SASL listener, and clients that send the frames of the authentication one by
+one."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

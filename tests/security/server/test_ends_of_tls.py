@@ -1,4 +1,4 @@
-"""Connections of TLS end, whatever the client makes of the end."""
+"""TLS connections end for every reaction of the client."""
 
 import asyncio
 import contextlib

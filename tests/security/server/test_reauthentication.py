@@ -1,4 +1,4 @@
-"""Sessions that end, and clients that authenticate anew (KIP-368), over a real socket."""
+"""Sessions that end, and clients that authenticate again (KIP-368), over a real socket."""
 
 import asyncio
 from pathlib import Path

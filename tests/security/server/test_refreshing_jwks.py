@@ -1,4 +1,5 @@
-"""The keys that an identity provider publishes: had before the first client, and kept up to date whatever comes."""
+"""The keys of an identity provider: groupd fetches them before the first client, and keeps them up to date after
+failures."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The exchange without a socket: whatever frames come in whatever order, it understands them or refuses."""
+"""The exchange without a socket: it handles or refuses any frames in any order."""
 
 from typing import Any
 

@@ -46,7 +46,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 @shared(Daemon.is_alive, scope="module")
 def daemon(files: Files, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One that asks for certificates."""
+    """A server that requests certificates."""
     properties = {
         "listener.security.protocol.map": "PLAINTEXT:SSL",
         "listener.name.plaintext.ssl.keystore.type": "PEM",

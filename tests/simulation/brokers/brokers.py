@@ -71,7 +71,7 @@ class Brokers:
         self._led_to.pop(connection, None)
 
     def lost(self, connection: Connection) -> None:
-        """A connection is gone."""
+        """Handle a closed connection."""
         self._led_to.pop(connection, None)
         for broker in self.all.values():
             broker.lost(connection)

@@ -22,7 +22,7 @@ MARKER_RETRY_MS = 500
 
 
 class ConsumerShell(Shell):
-    """Work takes a while, fails now and then, and is forgotten with the partition that asked for it."""
+    """Work takes time, sometimes fails, and ends with the partition that requested it."""
 
     def __init__(
         self,

@@ -64,7 +64,7 @@ class Coordinator:
         self._follow(self.shard.on_loaded(self.now()))
 
     def stop(self) -> None:
-        """The process is gone."""
+        """End the process."""
         self._life += 1
         self.shard = None
         self._asked.clear()

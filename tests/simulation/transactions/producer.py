@@ -158,7 +158,7 @@ class Producer(Caller):
             self._end(is_committed=self.world.chance(0.75))
 
     def _went_well(self, response: Any) -> bool:
-        """Whether to go on; else the transaction is aborted, or the producer dies."""
+        """Whether to continue; otherwise the producer aborts the transaction or dies."""
         error = ErrorCode.UNKNOWN_SERVER_ERROR if response is None else _error(response)
         if error is ErrorCode.NONE:
             return True

@@ -204,7 +204,7 @@ class Server:
     # Requests
 
     def lost(self, connection: Connection) -> None:
-        """A connection is gone."""
+        """Handle a closed connection."""
         self._connections.pop(connection, None)
 
     def receive(self, connection: Connection, request: Request) -> None:

@@ -52,7 +52,7 @@ def index(offset: int) -> str:
 
 
 def damaged(files: FaultyFiles, number: int) -> FaultyFiles:
-    """One kind of file beside the segments is gone, torn, or foreign."""
+    """One kind of file beside the segments is missing, torn, or from another log."""
     for name in names(files):
         if not name.endswith(".snapshot"):
             continue

@@ -92,7 +92,7 @@ class Story:
         return self.follow(self.shard.on_loaded(self.now()))
 
     def follow(self, outcome: Outcome) -> list[str]:
-        """Do what the shell does with an outcome; its lines."""
+        """Carry an outcome out as the runtime does; return its lines."""
         lines = [_event(event) for event in outcome.events] + [_record(fact) for fact in outcome.records]
         self.log.extend(outcome.records)
         for key, deadline in outcome.timers.items():
@@ -266,7 +266,7 @@ def _reply(name: str, answer: object, version: int) -> str:
 
 
 def run(lines: Iterable[str]) -> list[str]:
-    """The transcript as it comes out today: comments and commands as they are, outputs anew."""
+    """The transcript with its comments and commands unchanged and the present outputs."""
     story, result = Story(), list[str]()
     for line in lines:
         if not line.startswith("  "):

@@ -1,4 +1,4 @@
-"""Every transcript says what the core of transactions does."""
+"""The transaction core gives the output of every transcript."""
 
 from pathlib import Path
 
