@@ -144,9 +144,7 @@ def _read_range(
             return
     where = walk.stop
     reason = f"{where.path}: byte {where.position}: {where.reason}" if where else item.partition.directory
-    raise LogChanged(
-        f"{reason}: the log ended at {walk.next_offset}, not {item.next_offset}, as it did before"
-    )
+    raise LogChanged(f"{reason}: the log ends at {walk.next_offset}, but ended at {item.next_offset} before")
 
 
 def _is_aborted(frames: Frames, aborted: Sequence[Aborted]) -> Flags:

@@ -64,10 +64,10 @@ def _single_segment(location: str, path: str) -> LogPartition:
     directory, _, name = path.rpartition("/")
     found = _SEGMENT.fullmatch(name)
     if found is None or found[2]:
-        raise BadInput(f"{location}: is no segment; those are named like 00000000000000000000.log")
+        raise BadInput(f"{location}: is not a segment. Segments have names like 00000000000000000000.log")
     number = _partition_number(directory.rpartition("/")[2])
     if number is None:
-        raise BadInput(f"{location}: is in no directory of {TOPIC}, like {TOPIC}-0")
+        raise BadInput(f"{location}: is not in a partition directory of {TOPIC}, such as {TOPIC}-0")
     return LogPartition(number, directory, name)
 
 
@@ -78,7 +78,7 @@ def _in_directory(files: LogFiles, location: str, root: str) -> list[LogPartitio
     number = _partition_number(name)
     if number is not None:
         if not has_segments:
-            raise BadInput(f"{location}: holds no segment, no file like 00000000000000000000.log")
+            raise BadInput(f"{location}: has no segment, such as 00000000000000000000.log")
         return [LogPartition(number, root)]
     if not entries:
         raise BadInput(f"{location}: is empty")
@@ -91,7 +91,7 @@ def _in_directory(files: LogFiles, location: str, root: str) -> list[LogPartitio
         raise BadInput(
             f"{location}: is a partition of {topic[1] if topic else 'another topic'}, not of {TOPIC}"
         )
-    raise BadInput(f"{location}: holds no partition of {TOPIC}, no directory like {TOPIC}-0")
+    raise BadInput(f"{location}: has no partition directory of {TOPIC}, such as {TOPIC}-0")
 
 
 def find_segments(files: LogFiles, partition: LogPartition) -> list[Segment]:

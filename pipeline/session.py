@@ -69,17 +69,17 @@ _LOGGING: Final = files(__package__) / "log4j2.properties"
 
 
 def check_java() -> None:
-    """Raises BadInput, saying what to install, unless a Java runtime that Spark accepts is there."""
+    """Raise BadInput with the fix unless there is a Java runtime that Spark accepts."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     wanted = f"Spark needs a Java runtime, version {MIN_JAVA} or newer"
     advice = "install one (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
     if java is None or not os.access(java, os.X_OK):
-        raise BadInput(f"{wanted}, and there is none: {advice}")
+        raise BadInput(f"{wanted}, but found none: {advice}")
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     version = java_version(said)
     if version is not None and version < MIN_JAVA:
-        raise BadInput(f"{wanted}, and {java} is version {version}: {advice}")
+        raise BadInput(f"{wanted}, but {java} is version {version}: {advice}")
 
 
 def java_version(said: str) -> int | None:

@@ -80,7 +80,7 @@ class _Settings:
     def __init__(self, options: Any) -> None:
         self.path = options.get("path")
         if not self.path:
-            raise BadInput(f'{FORMAT}: no path was given: load("/directory")')
+            raise BadInput(f'{FORMAT}: the path is missing: call load("/directory")')
         self.findings = str(options.get("findings", "false")).lower() == "true"
         self.max_bytes = self._number(options, "max_bytes")
         self.tasks = self._number(options, "tasks") or os.cpu_count() or 1
@@ -313,7 +313,7 @@ class OffsetsLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
                 continue
             seen = self._survey_of(int(text), first, next_offset)
             if seen is None:
-                raise BadInput(f"{self._settings.path}: partition {text} was there and is gone")
+                raise BadInput(f"{self._settings.path}: partition {text} no longer exists")
             first = max(first or 0, seen.first_offset)
             found += ranges(seen, first, next_offset)
             findings += seen._replace(first_offset=first, pieces=_after(seen, first)).findings_until(

@@ -79,7 +79,7 @@ class Survey(NamedTuple):
         for aborted in self.aborted:
             if self.first_offset <= aborted.marker_offset < next_offset:
                 detail = (
-                    f"a transaction of producer {aborted.producer_id} was aborted: its offsets are left out"
+                    f"a transaction of producer {aborted.producer_id} was aborted: ingest omits its offsets"
                 )
                 place = (aborted.marker_offset, aborted.marker_offset, self.partition.directory, None)
                 found.append(Finding(number, "aborted_transaction", *place, detail))
@@ -167,15 +167,17 @@ def _lasting(walk: Walk, partition: LogPartition, asked: int | None) -> list[Fin
     found = []
     number, directory, available = partition.number, partition.directory, walk.first_available_offset
     if asked is not None and available is not None and asked < available:
-        detail = f"the log now begins at offset {available}: what came before was deleted unread"
+        detail = (
+            f"the log now begins at offset {available}: earlier records were deleted before they were read"
+        )
         found.append(Finding(number, "lost_history", asked, available - 1, directory, None, detail))
     stop = walk.stop
     if stop is not None and not stop.is_torn_tail:
-        detail = f"{stop.reason}: nothing behind it is read"
+        detail = f"{stop.reason}: ingest reads nothing after it"
         found.append(Finding(number, "damage", walk.next_offset, None, stop.path, stop.position, detail))
     elif asked is not None and available is not None and walk.log_end_offset < asked:
         end = walk.log_end_offset
-        detail = f"the log now ends at offset {end}, before {asked}, up to which it was read"
+        detail = f"the log now ends at offset {end}, but was read up to {asked}"
         found.append(Finding(number, "lost_history", end, asked - 1, directory, None, detail))
     return found
 
@@ -186,11 +188,13 @@ def _passing(
     found = []
     number = partition.number
     if stop is not None and stop.is_torn_tail:
-        detail = f"{stop.reason}: the log ends before it for now"
+        detail = f"{stop.reason}: a later ingest reads it when it is complete"
         found.append(Finding(number, "torn_tail", end, None, stop.path, stop.position, detail))
     if transactions.open:
         producer = min(transactions.open, key=transactions.open.__getitem__)
-        detail = f"a transaction of producer {producer} is open: nothing from its first offset on is read yet"
+        detail = (
+            f"a transaction of producer {producer} is open: a later ingest reads from its first offset on"
+        )
         place = (stable_offset, end - 1, partition.directory, None)
         found.append(Finding(number, "open_transaction", *place, detail))
     return found

@@ -63,7 +63,7 @@ class TableReader:
             for name, _ in table.columns:
                 if name != "ingest_batch" and name not in source.schema_arrow.names:
                     where = self._warehouse.path(table.name)
-                    raise BadInput(f"{where}: has no column {name}: build the tables anew")
+                    raise BadInput(f"{where}: has no column {name}: build the tables again")
             for batch in source.iter_batches(_CHUNK_ROWS, columns=list(columns)):
                 # The file has columns in its own order, and lists under its own name of their elements.
                 arrays = [batch.column(name).cast(table.schema.field(name).type) for name in columns]

@@ -78,7 +78,7 @@ class Warehouse:
             BadInput: the directory is not a warehouse, or has another version.
         """
         if not self.directory.exists(MARKER):
-            reason = "is no warehouse" if self.directory.exists("") else "does not exist"
+            reason = "is not a warehouse" if self.directory.exists("") else "does not exist"
             raise BadInput(f"{self.path('')}: {reason}: ingest a log first")
         self._properties()
 
@@ -105,7 +105,7 @@ class Warehouse:
         others = [name for name in self.directory.names("") if not name.startswith((MARKER, ".", STAGING))]
         if others:
             raise BadInput(
-                f"{self.path('')}: is no warehouse, but holds {others[0]}: give an empty directory"
+                f"{self.path('')}: is not a warehouse, but has {others[0]}: use an empty directory"
             )
         self.directory.create("")
         self._write_properties({})
@@ -124,7 +124,9 @@ class Warehouse:
             raise BadInput(f"{path}: is not the marker of a warehouse")
         version = properties.get("version")
         if version != VERSION:
-            raise BadInput(f"{path}: written as version {version}, only {VERSION} can be read: ingest anew")
+            raise BadInput(
+                f"{path}: has version {version}, but this version of groupd reads only {VERSION}: ingest again"
+            )
         return properties
 
     def bind(self, log_identity: str) -> None:
@@ -219,7 +221,9 @@ class Warehouse:
         """
         self.directory.delete(STAGING)
         if self.complete_batches() and not self.directory.names(CHECKPOINT):
-            raise BadInput(f"{self.path(CHECKPOINT)}: is gone, so nobody knows what is ingested: ingest anew")
+            raise BadInput(
+                f"{self.path(CHECKPOINT)}: does not exist, so the ingested records are unknown: ingest again"
+            )
         for name, table in SILVER.items():
             target = batch_path(name, EMPTY_BATCH)
             if not self.directory.exists(target):

@@ -33,7 +33,8 @@ def main() -> None:
     """Run the command."""
     if not __debug__:
         print(
-            "groupd-pipeline: does not run with assertions off (python -O, PYTHONOPTIMIZE)", file=sys.stderr
+            "groupd-pipeline: requires assertions: start Python without -O and PYTHONOPTIMIZE",
+            file=sys.stderr,
         )
         sys.exit(BAD_INPUT)
     try:
@@ -48,5 +49,5 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        print("groupd-pipeline: interrupted; what was begun will be done by the next run", file=sys.stderr)
+        print("groupd-pipeline: interrupted; the next run completes the unfinished step", file=sys.stderr)
         sys.exit(INTERRUPTED)

@@ -17,7 +17,7 @@ _RETENTION_MINUTES: Final = 10080
 def lag_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for log ends and the retention of offsets."""
     options = (
-        click.option("--bootstrap", metavar="HOST:PORT", help="ask this cluster where the topics end"),
+        click.option("--bootstrap", metavar="HOST:PORT", help="take the ends of topics from this cluster"),
         click.option(
             "--log-end-offsets", metavar="FILE", help="CSV, JSON or the output of kafka-get-offsets.sh"
         ),
@@ -31,7 +31,7 @@ def lag_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--full",
             is_flag=True,
-            help="read all commits again, not only those that came since the last build",
+            help="read all commits again, instead of the commits since the last build",
         ),
     )
     for option in reversed(options):
@@ -69,10 +69,14 @@ def settings_of(
 
 
 @click.command(cls=SparkCommand)
-@click.option("--warehouse", required=True, metavar="DIR", help="where the tables are")
-@click.option("--log-dir", metavar="DIR", help="a broker's directory, whose topic logs say where they end")
+@click.option("--warehouse", required=True, metavar="DIR", help="directory of the tables")
+@click.option(
+    "--log-dir", metavar="DIR", help="take the ends of topics from the logs in this broker directory"
+)
 @lag_options
-@click.option("--master", metavar="URL", help="of Spark; default: local[*], or what spark-submit says")
+@click.option(
+    "--master", metavar="URL", help="Spark master; default: local[*], or the setting of spark-submit"
+)
 def build(warehouse: str, log_dir: str | None, master: str | None, **options: Any) -> None:
     """Derive the gold tables from the ingested records."""
     from pipeline.build import build as run

@@ -20,9 +20,9 @@ def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--log-dir", required=True, metavar="DIR", help="data directory of groupd or of a broker"
         ),
-        click.option("--warehouse", required=True, metavar="DIR", help="where the tables are"),
+        click.option("--warehouse", required=True, metavar="DIR", help="directory of the tables"),
         click.option(
-            "--master", metavar="URL", help="of Spark; default: local[*], or what spark-submit says"
+            "--master", metavar="URL", help="Spark master; default: local[*], or the setting of spark-submit"
         ),
         click.option(
             "--max-bytes",
@@ -30,7 +30,7 @@ def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             type=click.IntRange(min=1),
             metavar="N",
-            help="of the log in one batch, about: what is done again after an interruption",
+            help="approximate bytes of log in a batch; an interruption repeats at most one batch",
         ),
     )
     for option in reversed(options):
@@ -40,7 +40,7 @@ def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command(cls=SparkCommand)
 @log_options
-@click.option("--follow", is_flag=True, help="go on until interrupted")
+@click.option("--follow", is_flag=True, help="continue until interrupted")
 def ingest(log_dir: str, warehouse: str, master: str | None, max_bytes: int | None, follow: bool) -> None:
     """Add the new records of the log to the tables, exactly once."""
     # Importing Spark takes seconds, so validate the options first.

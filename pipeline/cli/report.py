@@ -33,24 +33,27 @@ def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for the content and the output of the report."""
     options = (
         click.option("--out", default=_OUT, show_default=True, metavar="FILE", help="the HTML file"),
-        click.option("--since", callback=as_time, metavar="TIME", help="leave out what was before; UTC"),
+        click.option("--since", callback=as_time, metavar="TIME", help="omit earlier events; UTC by default"),
         click.option(
-            "--until", callback=as_time, metavar="TIME", help="leave out what was then or later; UTC"
+            "--until",
+            callback=as_time,
+            metavar="TIME",
+            help="omit events at this time and later; UTC by default",
         ),
-        click.option("--group", multiple=True, metavar="NAME", help="only this group; may be given again"),
+        click.option("--group", multiple=True, metavar="NAME", help="only this group; may be repeated"),
         click.option(
             "--top",
             default=_GROUPS,
             show_default=True,
             type=click.IntRange(min=1, max=200),
-            help="groups shown in detail; the others are summed up",
+            help="number of groups in detail; the report sums up the others",
         ),
         click.option(
             "--ledger",
             metavar="FILE",
-            help="the daemon's own (ledger.file): tells a member that left from one whose session expired",
+            help="the daemon's ledger (ledger.file), to distinguish departures from expired sessions",
         ),
-        click.option("--open", "is_opened", is_flag=True, help="show it in a browser when it is written"),
+        click.option("--open", "is_opened", is_flag=True, help="open the report in a browser"),
     )
     for option in reversed(options):
         command = option(command)
@@ -82,13 +85,13 @@ def announce_report(out: str, *, is_opened: bool) -> None:
         import webbrowser  # slow to import: it searches for all installed browsers
 
         if not webbrowser.open(Path(path).as_uri()):
-            print("groupd-pipeline: there is no browser to show it with", file=sys.stderr)
+            print("groupd-pipeline: found no browser; open the file by hand", file=sys.stderr)
 
 
 @click.command(cls=SparkCommand)
-@click.option("--warehouse", required=True, metavar="DIR", help="where the tables are")
+@click.option("--warehouse", required=True, metavar="DIR", help="directory of the tables")
 @report_options
-@click.option("--master", metavar="URL", help="of Spark, which copies the tables of a warehouse behind a URL")
+@click.option("--master", metavar="URL", help="Spark master, for a warehouse behind a URL")
 def report(warehouse: str, out: str, master: str | None, is_opened: bool, **options: Any) -> None:
     """Write a report on the tables to one HTML file."""
     from pipeline.directory import local_path

@@ -28,21 +28,21 @@ class Connection:
         except OSError as error:
             raise BadInput(f"{self._address}: cannot be reached: {format_error_reason(error)}") from error
         except UnicodeError as error:
-            raise BadInput(f"{self._address}: cannot be the name of a host") from error
+            raise BadInput(f"{self._address}: is not a valid host name") from error
 
     def ask(self, key: ApiKey, version: int, request: Any, response: type[T]) -> T:
-        """The answer to a request."""
+        """Send a request and return the response."""
         self._correlation_id += 1
         try:
             self._socket.sendall(encode_request(key, version, self._correlation_id, CLIENT_ID, request))
             size = int.from_bytes(self._read(4), "big", signed=True)
             if not 4 <= size <= MAX_RESPONSE_BYTES:
                 raise BadInput(
-                    f"{self._address}: announced an answer of {size} bytes: is this a Kafka listener?"
+                    f"{self._address}: sent a response size of {size} bytes: is this a Kafka listener?"
                 )
             frame = self._read(size)
             if int.from_bytes(frame[:4], "big") != self._correlation_id:
-                raise BadInput(f"{self._address}: answered another question")
+                raise BadInput(f"{self._address}: sent the response to another request")
             return decode(response, version, frame, response_body_position(key, version, frame))
         except (OSError, Malformed) as error:
             raise BadInput(f"{self._address}: does not answer: {format_error_reason(error)}") from error

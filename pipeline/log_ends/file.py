@@ -37,7 +37,7 @@ def ends_in_file(path: str, now_ms: int) -> list[LogEnd]:
         raise BadInput(f"{path}: is not UTF-8 text at byte {error.start}") from error
     ends = [_end(path, place, entry, now_ms) for place, entry in _entries(path, text)]
     if not ends:
-        raise BadInput(f"{path}: holds no log end offsets")
+        raise BadInput(f"{path}: has no log end offsets")
     return ends
 
 

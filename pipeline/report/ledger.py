@@ -51,7 +51,7 @@ def _entries(path: str) -> Iterator[dict[str, Any]]:
                     assert isinstance(entry["generation_id"], int)
                     assert isinstance(entry["cause"], str)
                 except (ValueError, KeyError, TypeError, AssertionError) as error:
-                    raise BadInput(f"{path}: line {number} is no entry of a ledger") from error
+                    raise BadInput(f"{path}: line {number} is not an entry of a ledger") from error
                 yield entry
     except OSError as error:
         raise BadInput(f"{path}: {format_error_reason(error, path)}") from error

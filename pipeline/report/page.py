@@ -64,11 +64,11 @@ def check_out(out: str) -> None:
     """
     directory = os.path.dirname(os.path.abspath(out))
     if not os.path.isdir(directory):
-        raise BadInput(f"{out}: there is no directory {directory}")
+        raise BadInput(f"{out}: the directory {directory} does not exist")
     if os.path.isdir(out):
-        raise BadInput(f"{out}: is a directory; give the name of the HTML file")
+        raise BadInput(f"{out}: is a directory: name an HTML file")
     if not os.access(directory, os.W_OK):
-        raise BadInput(f"{out}: {directory} cannot be written to")
+        raise BadInput(f"{out}: {directory} is not writable")
 
 
 def render(gathered: Gathered) -> str:

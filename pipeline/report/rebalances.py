@@ -11,19 +11,19 @@ _NAMES: Final = 3
 _NAME: Final = 40
 _LEDGER: Final = 80
 _WHY: Final = {
-    causes.UNKNOWN: "not known: the log begins here",
-    causes.FIRST: "the first members came",
-    causes.CAME: "came",
-    causes.WENT: "went",
-    causes.CAME_BACK: "came back under another member id",
-    causes.CHANGED_MEMBERS: "came and went",
-    causes.SUBSCRIPTION: "other topics are subscribed to",
-    causes.PARTITIONS: "there are other partitions",
-    causes.ASSIGNOR: "another assignor",
+    causes.UNKNOWN: "unknown: the log begins here",
+    causes.FIRST: "the first members joined",
+    causes.CAME: "joined",
+    causes.WENT: "left",
+    causes.CAME_BACK: "returned with another member id",
+    causes.CHANGED_MEMBERS: "joined and left",
+    causes.SUBSCRIPTION: "the subscriptions changed",
+    causes.PARTITIONS: "the partitions changed",
+    causes.ASSIGNOR: "the assignor changed",
     causes.SECOND_STEP: "the second step of a cooperative assignor",
-    causes.JOINED_AGAIN: "a member joined again of its own accord",
-    causes.LAST_WENT: "the last member went",
-    MIGRATED: "the group went over to the other protocol",
+    causes.JOINED_AGAIN: "a member joined again without a change",
+    causes.LAST_WENT: "the last member left",
+    MIGRATED: "the group migrated to the other protocol",
 }
 
 
@@ -56,7 +56,7 @@ def worst(
 def why(row: Row | None) -> str:
     """Describe the cause of a rebalance with the clients involved."""
     if row is None:
-        return "not known"
+        return "unknown"
     who = [(causes.CAME, row["came"]), (causes.WENT, row["went"]), (causes.CAME_BACK, row["came_back"])]
     told = [f"{_listed(names)} {_WHY[how]}" for how, names in who if names]
     if row["cause"] in (causes.CAME, causes.WENT, causes.CAME_BACK, causes.CHANGED_MEMBERS) and told:
@@ -69,7 +69,7 @@ def what_moved(row: Row | None) -> str:
     if row is None or row["moved"] is None:
         return "—"
     text = f"{number(row['moved'])} of {number(row['n_partitions'])}"
-    return f"{text}, {number(row['needless'])} for nothing" if row["needless"] else text
+    return f"{text}, {number(row['needless'])} needless" if row["needless"] else text
 
 
 def causes_in_short(of_causes: list[Row], limit: int = 4) -> str:

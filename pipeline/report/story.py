@@ -16,7 +16,7 @@ KINDS: Final = {
         "groups that mix plain and transactional commits",
     ),
     "stuck_partition": ("stuck partition", "stuck partitions"),
-    "slow_revocation": ("member slow to give partitions back", "members slow to give partitions back"),
+    "slow_revocation": ("slow revocation by a member", "slow revocations by members"),
     "rebalance_storm": ("rebalance storm", "rebalance storms"),
     "flapping_group": ("flapping group", "flapping groups"),
     "abandoned_group": ("abandoned group", "abandoned groups"),
@@ -53,10 +53,10 @@ def healthy(gathered: Gathered) -> str:
     """Return the line for a period without problems."""
     totals = gathered.totals
     if not totals["n_groups"]:
-        return "There are no groups."
-    lag = f" and were {count(totals['lag'], 'message')} behind in the end" if totals["n_measured"] else ""
+        return "The log has no groups."
+    lag = f" and were {count(totals['lag'], 'message')} behind at the end" if totals["n_measured"] else ""
     groups, commits = count(totals["n_groups"], "group"), count(totals["commits"], "time")
-    return f"Nothing is wrong: {groups} committed {commits}{lag}."
+    return f"No problems: {groups} committed {commits}{lag}."
 
 
 def _name(group: str | None) -> str:
@@ -66,7 +66,7 @@ def _name(group: str | None) -> str:
 def _period(gathered: Gathered) -> Line:
     info = gathered.info
     if info["first_record_ts"] is None:
-        return Line("The offsets log holds no records yet.", "build_info")
+        return Line("The offsets log has no records yet.", "build_info")
     start, end = gathered.start, gathered.end
     text = (
         f"From {moment(start)} to {moment(end)} UTC, {length(start, end)}: the log "
@@ -83,12 +83,12 @@ def _groups(gathered: Gathered) -> Line:
     text = (
         f"{count(totals['n_groups'], 'group').capitalize()}, of which {number(totals['n_committing'])} committed. "
         f"At the end {number(totals['n_with_members'])} had members, {number(totals['n_empty'])} had lost "
-        f"all{names}; {number(totals['n_simple'])} never had any."
+        f"all members{names}; {number(totals['n_simple'])} never had members."
     )
     if totals["n_consumer_groups"] or totals["n_migrations"]:
         text += (
-            f" By then {number(totals['n_consumer_groups'])} followed the consumer protocol (KIP-848); "
-            f"{count(totals['n_migrations'] or 0, 'migration')} between the protocols took place."
+            f" At the end {number(totals['n_consumer_groups'])} used the consumer protocol (KIP-848), after "
+            f"{count(totals['n_migrations'] or 0, 'migration')} between the protocols."
         )
     return Line(text, "velocity, rebalance_stats, group_kinds")
 
@@ -96,7 +96,7 @@ def _groups(gathered: Gathered) -> Line:
 def _busiest(gathered: Gathered) -> Line:
     totals = gathered.totals
     if not totals["commits"]:
-        return Line("Nobody committed anything in this period.", "velocity")
+        return Line("No group committed in this period.", "velocity")
     seconds = max((gathered.end - gathered.start) / timedelta(seconds=1), 1)
     text = (
         f"Groups advanced by {count(totals['advance'], 'offset')}, {number(totals['advance'] / seconds)} a second. "
@@ -107,7 +107,7 @@ def _busiest(gathered: Gathered) -> Line:
     transactional = totals["transactional_commits"]
     if transactional:
         part = share(transactional, totals["commits"])
-        text += f" Of all commits {number(transactional)} ({part}) came in transactions."
+        text += f" Transactions made {number(transactional)} ({part}) of all commits."
     return Line(text, "velocity: commits, advance, transactional_commits")
 
 
@@ -115,10 +115,10 @@ def _wasted(gathered: Gathered) -> Line:
     totals = gathered.totals
     unmoved = totals["unmoved_commits"]
     if not unmoved:
-        return Line("Every commit moved its offset: none was wasted.", "velocity: unmoved_commits")
+        return Line("Every commit moved its offset.", "velocity: unmoved_commits")
     text = (
         f"{count(unmoved, 'commit')} of {number(totals['commits'])} ({share(unmoved, totals['commits'])}) repeated "
-        f"the offset before; {number(totals['idlest_commits'])} of them came from {_name(totals['idlest_group'])}."
+        f"the previous offset; {number(totals['idlest_commits'])} of them by {_name(totals['idlest_group'])}."
     )
     return Line(text, "velocity: unmoved_commits")
 
@@ -127,14 +127,14 @@ def _lag(gathered: Gathered) -> Line:
     totals = gathered.totals
     if not totals["n_measured"]:
         return Line(
-            "Lag is not known, as nobody said where the topics end: --bootstrap or --log-end-offsets can.",
+            "Lag is unknown, because the ends of topics are missing: use --bootstrap or --log-end-offsets.",
             "lag",
         )
     rest = totals["n_partitions"] - totals["n_measured"]
-    unknown = f" Of {count(rest, 'more partition')} the end is not known." if rest else ""
+    unknown = f" The end of {count(rest, 'more partition')} is unknown." if rest else ""
     lost = totals["lost"]
     gone = (
-        f" {count(lost, 'message was', 'messages were').capitalize()} deleted before being read."
+        f" {count(lost, 'message was', 'messages were').capitalize()} deleted before a group read them."
         if lost
         else ""
     )
@@ -148,7 +148,7 @@ def _lag(gathered: Gathered) -> Line:
 def _laggard(gathered: Gathered) -> Line:
     totals = gathered.totals
     if not totals["lag"]:
-        text = "Nobody was behind." if totals["n_measured"] else "Who is furthest behind is not known either."
+        text = "No group was behind." if totals["n_measured"] else "The group with the most lag is unknown."
         return Line(text, "lag")
     since = ""
     if totals["unread_since_ts"] is not None:
@@ -159,7 +159,7 @@ def _laggard(gathered: Gathered) -> Line:
             else ""
         )
     text = (
-        f"Furthest behind was {_name(totals['laggard'])} with {count(totals['laggard_lag'], 'message')} "
+        f"{_name(totals['laggard'])} had the most lag, with {count(totals['laggard_lag'], 'message')} "
         f"({share(totals['laggard_lag'], totals['lag'])} of all lag).{since}"
     )
     return Line(text, "lag: lag, unread_since_ts")
@@ -172,13 +172,13 @@ def _rebalances(gathered: Gathered) -> Line:
     sync = ""
     if totals["median_sync_ms"] is not None:
         sync = (
-            f" Leaders took {duration(totals['median_sync_ms'] / 1000)} to assign at the median and "
+            f" Leaders took {duration(totals['median_sync_ms'] / 1000)} (median) to assign, and "
             f"{duration(totals['longest_sync_ms'] / 1000)} at most."
         )
     if totals["median_convergence_ms"] is not None:
         sync += (
-            f" Epochs of consumer groups took {duration(totals['median_convergence_ms'] / 1000)} to converge at "
-            f"the median and {duration(totals['longest_convergence_ms'] / 1000)} at most."
+            f" Epochs of consumer groups took {duration(totals['median_convergence_ms'] / 1000)} (median) "
+            f"to converge, and {duration(totals['longest_convergence_ms'] / 1000)} at most."
         )
     text = (
         f"{count(totals['n_rebalances'], 'rebalance').capitalize()} in {count(totals['n_rebalancing'], 'group')}, "
@@ -197,9 +197,7 @@ def _pauses(gathered: Gathered) -> Line:
         else " No group lost its last member."
     )
     if longest is None:
-        return Line(
-            "No rebalance came between two commits of a group with members." + left, "rebalance_stats"
-        )
+        return Line("No group with members rebalanced between two commits." + left, "rebalance_stats")
     text = (
         f"The longest time without a commit around a rebalance was {duration(longest / 1000)}, in "
         f"{_name(totals['longest_pause_group'])}.{left}"
@@ -210,13 +208,13 @@ def _pauses(gathered: Gathered) -> Line:
 def _anomalies(gathered: Gathered) -> Line:
     kinds = gathered.anomaly_kinds
     if not kinds:
-        return Line("Nothing looks wrong: no anomalies.", "anomalies")
+        return Line("There are no anomalies.", "anomalies")
     said = listed([count(n, *KINDS.get(kind, (kind, kind))) for kind, n in kinds.items()], len(KINDS))
-    text = f"What looks wrong, in {count(gathered.totals['n_odd'], 'group')}: {said}."
+    text = f"Anomalies in {count(gathered.totals['n_odd'], 'group')}: {said}."
     worst = gathered.worst_anomaly
     if worst is not None:
         text += (
-            f" The longest way back was {count(worst['amount'], 'offset')}, in {_name(worst['group'])} on "
+            f" The longest rewind was {count(worst['amount'], 'offset')}, in {_name(worst['group'])} on "
             f"{cut(worst['topic'], _NAME)} {worst['partition']}."
         )
     return Line(text, "anomalies")
@@ -227,11 +225,13 @@ def _log(gathered: Gathered) -> Line:
     if gathered.findings:
         kinds = {finding["kind"]: finding["n_of_kind"] for finding in gathered.findings}
         found = listed([f"{shown(kind).replace('_', ' ')} ({number(n)})" for kind, n in kinds.items()], 6)
-        parts.append(f"Reading the log found: {found}; what is affected is listed at the end.")
+        parts.append(
+            f"The ingest found irregularities of the log: {found}; the end of the report lists them."
+        )
     else:
-        parts.append("The log was read without a finding.")
+        parts.append("The ingest found no irregularities of the log.")
     if gathered.unknown:
         total = sum(row["n"] for row in gathered.unknown)
         verb = "is" if total == 1 else "are"
-        parts.append(f"{count(total, 'record')} of other group protocols {verb} kept but not told here.")
+        parts.append(f"{count(total, 'record')} of other group protocols {verb} kept but not in this report.")
     return Line(" ".join(parts), "ingest_findings, unknown_records")

@@ -89,7 +89,7 @@ def _abandoned(row: Row, context: Context) -> Finding:
     lag = row["amount"]
     part = f", {share(lag, context.lag)} of all lag" if context.lag else ""
     last = listed([cut(each["name"], _NAME) for each in row["clients"] or () if each is not None])
-    who = f", when {last} went" if last else ""
+    who = f", when {last} left" if last else ""
     before, waiting = row["previous_offset"], count(lag, "message")
     behind = f"is {waiting} behind" if before is None else f"its lag rose from {number(before)} to {waiting}"
     text = f"{_name(row)} has had no member since {_since(row, context)}{who}, and {behind}{part}."
@@ -107,7 +107,7 @@ def _stuck(row: Row, context: Context) -> Finding:
         f" and {count(n - 1, 'more partition')}" if n > 1 else ""
     )
     text = (
-        f"{_name(row)} does not get on with {where} since {_since(row, context)}: "
+        f"{_name(row)} has been stuck on {where} since {_since(row, context)}: "
         f"{count(row['amount'], 'message waits', 'messages wait')} there ({cut(row['detail'], 120)})."
     )
     return Finding(Severity.CRITICAL, row["kind"], row["group"], text, row["amount"])
@@ -136,7 +136,7 @@ def _rising(row: Row, context: Context) -> Finding:
 def _expiring(row: Row, _context: Context) -> Finding:
     text = (
         f"The offsets of {_name(row)} for {count(row['n_partitions'], 'topic')} expire by "
-        f"{moment(row['until_ts'])}, since {cut(row['detail'], 120)}; who comes back then begins where "
+        f"{moment(row['until_ts'])}, because {cut(row['detail'], 120)}. Later consumers of the group begin as "
         "auto.offset.reset says."
     )
     return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"] or 0)
@@ -149,7 +149,7 @@ def _who(row: Row) -> str:
     names = listed([f"{cut(each['name'], _NAME)} ({count(each['n'], 'time')})" for each in clients])
     ids = row["n_ids"] or 0
     behind = f" under {number(ids)} member ids" if ids > row["n_clients"] else ""
-    return f" {count(row['n_clients'], 'client').capitalize()}{behind} came and went: {names}."
+    return f" {count(row['n_clients'], 'client').capitalize()}{behind} joined and left: {names}."
 
 
 def _storm(row: Row, _context: Context) -> Finding:
@@ -175,15 +175,15 @@ def _regular(row: Row, context: Context) -> Finding:
     who = f"{_name(row, 'member')}" + (f" and {count(n - 1, 'more client')}" if n > 1 else "")
     text = (
         f"{who} left {_name(row)} every {duration(row['most'])} between {moment(row['ts'])} and "
-        f"{moment(row['until_ts'])}: the sign of max.poll.interval.ms. What it was working on is done again."
+        f"{moment(row['until_ts'])}: a sign of max.poll.interval.ms. Other members process its records again."
     )
     return Finding(Severity.WARNING, row["kind"], row["group"], text, context.period_s / max(row["most"], 1))
 
 
 def _slow(row: Row, _context: Context) -> Finding:
     text = (
-        f"{_name(row, 'member')} of {_name(row)} was slow to give partitions back "
-        f"({count(row['n'], 'time')}, {duration(row['most'])} at most); others waited for them."
+        f"{_name(row, 'member')} of {_name(row)} revoked partitions slowly "
+        f"({count(row['n'], 'time')}, {duration(row['most'])} at most), and others waited for them."
     )
     return Finding(Severity.WARNING, row["kind"], row["group"], text, row["most"])
 
@@ -191,7 +191,7 @@ def _slow(row: Row, _context: Context) -> Finding:
 def _rewind(row: Row, _context: Context) -> Finding:
     text = (
         f"Offsets of {_name(row)} went back {count(row['n'], 'time')}, {count(row['most'], 'offset')} at most, on "
-        f"{_name(row, 'topic')} {number(row['partition'])}: what lies between is read again."
+        f"{_name(row, 'topic')} {number(row['partition'])}: the group reads the records in between again."
     )
     return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"])
 
@@ -199,15 +199,15 @@ def _rewind(row: Row, _context: Context) -> Finding:
 def _unowned(row: Row, _context: Context) -> Finding:
     text = (
         f"{_name(row)} committed {count(row['amount'], 'time')} for {count(row['n_partitions'], 'partition')} that "
-        "no member owned: two owners work on the same messages, or a commit came late."
+        "no member owned: two consumers process the same messages, or a commit was late."
     )
     return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"])
 
 
 def _mixed(row: Row, _context: Context) -> Finding:
     text = (
-        f"{_name(row)} commits for the same partitions in transactions and without; exactly once needs all of them "
-        "in transactions."
+        f"{_name(row)} commits offsets of the same partitions in transactions and outside; exactly-once processing "
+        "needs all of them in transactions."
     )
     return Finding(Severity.NOTE, row["kind"], row["group"], text, row["amount"] or 0)
 
@@ -215,7 +215,7 @@ def _mixed(row: Row, _context: Context) -> Finding:
 def _idle(row: Row, _context: Context) -> Finding:
     text = (
         f"{number(row['amount'])} of {count(row['most'], 'member')} of {_name(row)} "
-        f"{'has' if row['amount'] == 1 else 'have'} nothing to do: there are no more than "
+        f"{'has' if row['amount'] == 1 else 'have'} no partition: there are only "
         f"{count(row['n_partitions'], 'partition')}."
     )
     return Finding(Severity.NOTE, row["kind"], row["group"], text, row["amount"])

@@ -90,6 +90,6 @@ def test_a_group_that_migrates_is_told_with_its_epochs(spark: SparkSession, tmp_
         "Epochs and ownership",
         "consumer, 1 migration",
         "migrated from classic",
-        "given back after 40 s",
+        "revoked after 40 s",
     ):
         assert words in page

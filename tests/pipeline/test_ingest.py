@@ -332,7 +332,7 @@ def test_a_warehouse_takes_one_log_of_one_version(
     with pytest.raises(BadInput, match="version 99"):
         ingest(lambda: spark, made.path, warehouse)
     assert tables(warehouse) == before
-    with pytest.raises(BadInput, match="is no warehouse"):
+    with pytest.raises(BadInput, match="is not a warehouse"):
         ingest(lambda: spark, made.path, Warehouse(str(tmp_path)))
     with pytest.raises(BadInput, match="is a file"):
         ingest(lambda: spark, made.path, Warehouse(str(marker)))
@@ -346,7 +346,7 @@ def test_a_warehouse_without_its_checkpoint_is_left_alone(
     made.write_log(7, example_log(3, batches=3))
     ingest(lambda: spark, made.path, warehouse)
     shutil.rmtree(warehouse.path("_checkpoint"))
-    with pytest.raises(BadInput, match="ingest anew"):
+    with pytest.raises(BadInput, match="ingest again"):
         ingest(lambda: spark, made.path, warehouse)
 
 

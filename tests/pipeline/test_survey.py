@@ -319,7 +319,7 @@ def test_a_log_that_shrinks_under_a_reader_is_an_error(made: LogDirectory) -> No
     made.write_log(7, log)
     seen = look(made)
     made.write_log(7, log, 3)
-    with pytest.raises(Exception, match="ended at 6"):
+    with pytest.raises(Exception, match="ends at 6"):
         read(made, seen)
 
 
@@ -360,11 +360,11 @@ def bad_places(root: Path) -> dict[str, tuple[Path, str]]:
     return {
         "missing": (root / "nothing", "does not exist"),
         "empty": (root / "empty", "is empty"),
-        "no partition": (root / "strangers", "holds no partition"),
+        "no partition": (root / "strangers", "has no partition directory"),
         "another topic": (other, "is a partition of orders"),
-        "another topic's segment": (other / segment_name(0), "is in no directory of"),
-        "a partition without segments": (made.root / "__consumer_offsets-8", "holds no segment"),
-        "no segment": (made.partition(7) / "readme.txt", "is no segment"),
+        "another topic's segment": (other / segment_name(0), "is not in a partition directory of"),
+        "a partition without segments": (made.root / "__consumer_offsets-8", "has no segment"),
+        "no segment": (made.partition(7) / "readme.txt", "is not a segment"),
     }
 
 

@@ -178,7 +178,7 @@ def test_a_healthy_day_says_so_in_one_line(spark: SparkSession, tmp_path: Path) 
     gathered, page = told(spark, tmp_path, {name: HEALTHY[name] for name in ("steady", "rolling_restart")})
     assert findings_of(gathered) == []
     text = page.read_text()
-    assert "Nothing is wrong: 2 groups" in text
+    assert "No problems: 2 groups" in text
     assert 'class="verdict"' not in text
 
 

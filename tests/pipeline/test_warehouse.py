@@ -96,7 +96,7 @@ def test_a_new_warehouse_says_what_its_columns_are(spark: SparkSession, tmp_path
 def test_only_a_warehouse_is_taken_for_one(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="does not exist"):
         Warehouse(str(tmp_path / "nowhere")).check_version()
-    with pytest.raises(BadInput, match="is no warehouse"):
+    with pytest.raises(BadInput, match="is not a warehouse"):
         Warehouse(str(tmp_path)).check_version()
     warehouse = Warehouse(str(tmp_path / "warehouse"))
     warehouse.create()

@@ -62,10 +62,11 @@ def abandoned_group(
     if alone_ms < MIN_ALONE_S * 1000 or alone_ms <= _longest_absence_ms(rebalances):
         return []
     is_known = None not in waiting
-    before = (
-        f"lag rose from {then} to {now}"
+    messages = f"{now} message{'' if now == 1 else 's'}"
+    detail = (
+        f"no member; lag rose from {then} to {messages}"
         if is_known
-        else f"lag is {now}, how much when the last left is not known"
+        else f"no member; lag is {messages}, and was unknown when the last member left"
     )
     return [
         group_key(last)
@@ -75,7 +76,7 @@ def abandoned_group(
             "generation": last["generation"],
             "amount": now,
             "previous_offset": then if is_known else None,
-            "detail": f"no member; {before} message{'' if now == 1 else 's'}",
+            "detail": detail,
             "log_offset": last["log_offset"],
         }
     ]

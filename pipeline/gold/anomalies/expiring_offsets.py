@@ -19,7 +19,7 @@ from typing import Final
 from pipeline.gold.group_records import ASSIGNED, DELETED, GroupRecords, Row, group_key
 
 WARN_S: Final = 86400
-_COMMIT_SAYS: Final = "the commit itself says when"
+_COMMIT_SAYS: Final = "the commit has an expiry time"
 _NOT_SUBSCRIBED: Final = "no member subscribes to the topic"
 _NO_MEMBERS: Final = "the group has no members"
 _NEVER_MEMBERS: Final = "the group never had members"

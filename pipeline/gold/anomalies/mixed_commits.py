@@ -71,7 +71,7 @@ def mixed_commits(mixtures: pa.Table) -> pa.Table:
     """
     detail = pc.if_else(
         pc.is_null(mixtures.column("producer_id")),
-        "first a plain one after one of a transaction",
-        "first one of a transaction after a plain one",
+        "the first is a plain commit after a transactional one",
+        "the first is a transactional commit after a plain one",
     )
     return anomalies("mixed_commits", mixtures, detail=detail)

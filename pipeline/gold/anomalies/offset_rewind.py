@@ -47,9 +47,9 @@ def offset_rewind(rewinds: pa.Table) -> pa.Table:
             pc.equal(member, previous).fill_null(False),
         ),
         "neither writer is known",
-        "by nobody who owned the partition: a reset, or a consumer outside the group",
-        "the commit before was by nobody who owned the partition",
-        "the same member went back",
+        "by a client that did not own the partition: a reset, or a consumer outside the group",
+        "the previous commit was by a client that did not own the partition",
+        "the same member committed a lower offset",
         "another member owned the partition before",
     )
     return anomalies(

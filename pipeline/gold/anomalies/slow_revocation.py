@@ -11,7 +11,7 @@ from pipeline.gold.anomalies.crowding import seconds_between
 from pipeline.gold.group_records import Row
 
 SLOW_S: Final = 30
-_HOW: Final = {None: "have not been given back for", "revoked": "were given back after"}
+_HOW: Final = {None: "are not revoked after", "revoked": "were revoked after"}
 
 
 def slow_revocation(revocations: Iterable[Row], as_of_us: int) -> list[Row]:

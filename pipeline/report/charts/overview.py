@@ -29,7 +29,7 @@ def overview(gathered: Gathered) -> str:
         axes = figure.subplots()
         amounts(
             axes,
-            f"Offsets per second, in steps of {step_s} s{'' if is_narrow else ', without what went back'}",
+            f"Offsets per second, in steps of {step_s} s{'' if is_narrow else ', without rewinds'}",
         )
         span(axes, gathered.start, grid[-1] + timedelta(seconds=step_s), is_narrow)
         curves = [

@@ -126,4 +126,4 @@ def test_only_groups_that_lost_everybody_while_more_came_are_abandoned() -> None
     assert "from 0 to 29776" in row["detail"]
     assert found["measured_once"]["amount"] == 50
     assert found["measured_once"]["previous_offset"] is None
-    assert "not known" in found["measured_once"]["detail"]
+    assert "unknown" in found["measured_once"]["detail"]
