@@ -22,7 +22,7 @@ Answer = Callable[[TopicPartition], ErrorCode]
 
 
 class Writer(TransactionMarkerWriter):
-    """Answers each marker at once, as a test says."""
+    """Answers each marker at once, with the result that a test sets."""
 
     def __init__(self, answer: Answer, *, takes_s: float = 0) -> None:
         self.written: list[TopicPartition] = []

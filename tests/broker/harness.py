@@ -227,7 +227,7 @@ async def join_alone(client: Client, group: str, version: int = 3) -> tuple[str,
 
 
 async def begin_producer(client: Client, transactional_id: str) -> InitProducerIdResponse:
-    """Finds the coordinator of a transactional id, which makes `__transaction_state`, and gets a producer id."""
+    """Find the coordinator of a transactional id, which creates `__transaction_state`, and get a producer id."""
     found = await client.call(FindCoordinatorRequest(key=transactional_id, key_type=1), 3)
     assert found.error_code == ErrorCode.NONE
     asked = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)

@@ -131,7 +131,8 @@ async def fail_at_every_call(flush: str, shift: int) -> None:
 async def test_a_disk_that_refuses_for_long(
     server: Server, files: FaultyFiles, operation: str, error: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Every commit is refused, the daemon stays up and says so once, and all is well when the disk is."""
+    """The daemon refuses every commit, logs this once and continues to run. It accepts commits when the disk
+    works again."""
     caplog.set_level(logging.INFO)
     commits = Commits()
     async with Client(server) as client:

@@ -163,7 +163,7 @@ async def test_commits_are_stamped_and_expire_by_group_time_and_records_are_not(
 
 
 def offsets_written(server: Server) -> list[Record]:
-    """What the log of the groups says."""
+    """Return the content of the groups' log."""
     log = server.runtime.partitions[0].log
     assert log is not None
     return [record for batch in log.iterate_batches() for record in batch.records()]

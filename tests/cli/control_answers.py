@@ -1,4 +1,4 @@
-"""What a daemon answers about its groups, as its control API says it."""
+"""Responses of the control API about groups."""
 
 from typing import Any
 

@@ -84,7 +84,7 @@ def lose_power(data: Path, share: float = 1.0) -> None:
 
 
 async def committed(data: Path) -> dict[str, int]:
-    """What a new daemon says of partition 0, by group."""
+    """Return the offsets of partition 0 in a new daemon, by group."""
     async with serving(data) as server, Client(server) as client:
         request = OffsetFetchRequest(
             groups=[OffsetFetchRequestGroup(group_id=group, topics=None) for group in GROUPS]

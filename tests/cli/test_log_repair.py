@@ -48,7 +48,7 @@ async def write_commits(path: Path, count: int = 5) -> None:
 
 
 async def committed(path: Path) -> tuple[PartitionState, dict[int, int]]:
-    """What a daemon makes of the directory: the state of the group's partition, its offsets by partition."""
+    """Start a daemon on the directory; return the state of the group's partition, and its offsets by partition."""
     async with serving(path) as server, Client(server) as client:
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)])
         (group,) = (await client.call(request, 9)).groups

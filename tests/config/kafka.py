@@ -1,4 +1,4 @@
-"""What Apache Kafka makes of properties, as it was recorded: python -m tests.config.record"""
+"""Apache Kafka's recorded handling of properties: python -m tests.config.record"""
 
 import json
 from collections.abc import Mapping

@@ -80,7 +80,7 @@ class Container:
         }
 
     def check_addresses(self) -> None:
-        """Each listener tells clients the address that the image's broker would tell them."""
+        """Each listener advertises the address that the image's broker advertises."""
         for port, advertised in self.environment.listening.items():
             with Connection(f"127.0.0.1:{self.free[port]}") as connection:
                 (broker,) = connection.call(MetadataRequest(topics=[]), 12).brokers

@@ -1,4 +1,4 @@
-"""What a listener is set to, and every reason why it cannot be, as a start tells it: one line that names the
+"""The security settings of a listener, and the errors of a start with invalid ones: one line that names the
 property and no secret."""
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Who obeys properties has them by their names; a class that says otherwise than the declaration is found here."""
+"""A config class has properties by their names. The test finds a class that differs from the declaration."""
 
 from typing import Any, get_type_hints
 

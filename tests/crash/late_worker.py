@@ -1,4 +1,4 @@
-"""The parts of a syncer, run when a test says so, in its own thread."""
+"""The parts of a syncer, which a test starts in its own thread."""
 
 from collections.abc import Callable
 from random import Random

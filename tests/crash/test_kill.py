@@ -32,7 +32,7 @@ SMALL = (
 
 
 class Answers:
-    """Counts answers, and tells when there were enough."""
+    """Counts answers, and signals when there are enough."""
 
     def __init__(self, wanted: int) -> None:
         self._missing = wanted

@@ -133,7 +133,7 @@ def error_of(answer: Any) -> int:
 
 
 async def topics(client: Client) -> dict[str, TopicState]:
-    """What a broker says of its topics."""
+    """Return a broker's description of its topics."""
     found: dict[str, TopicState] = {}
     for topic in (await client.call(MetadataRequest(topics=None), 9)).topics:
         if not topic.is_internal:

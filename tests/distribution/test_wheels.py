@@ -258,7 +258,7 @@ def test_a_session_of_such_a_project_reads_the_log(
 def test_a_cluster_without_groupd_runs_the_pipeline_from_an_archive(
     wheel: Path, cluster: LocalCluster, log_directory: tuple[LogDirectory, dict[str, Any]], tmp_path: Path
 ) -> None:
-    """As docs/pipeline.md says: the driver finds the archive by PYTHONPATH, executors are sent it by Spark."""
+    """As in docs/pipeline.md: the driver finds the archive by PYTHONPATH, and Spark sends it to the executors."""
     made, expected = log_directory
     archive = shutil.copy(wheel, tmp_path / "groupd.zip")
     environment = Environment(tmp_path / "environment")

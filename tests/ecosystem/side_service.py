@@ -64,7 +64,7 @@ class SideService:
 
 
 def confluent_properties(environment: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return the properties that the entry point of Confluent's images makes of variables with a prefix."""
+    """Return the properties that the entry point of Confluent's images derives from variables with a prefix."""
     return {
         _property_name(variable.removeprefix(prefix)): value
         for variable, value in environment.items()

@@ -246,7 +246,7 @@ def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def is_volatile(place: str) -> bool:
-    """Whether the name of a field says that its value is one of the machine."""
+    """Whether the value of a field depends on the machine, by the field's name."""
     names = [name for name in place.split("/") if not name.isdigit()]
     return bool(names) and names[-1].endswith(VOLATILE_ENDINGS)
 

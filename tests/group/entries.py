@@ -29,7 +29,7 @@ def entries_of(outcome: Outcome) -> list[Entry]:
 
 
 def replay(shard: GroupShard, log: Sequence[Entry]) -> None:
-    """What the log says, as it comes back from it."""
+    """Replay the entries of a log into a shard, through their bytes."""
     for entry in log:
         if isinstance(entry, TransactionMarker):
             shard.end_transaction(entry.producer_id, is_committed=entry.is_committed)

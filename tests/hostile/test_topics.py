@@ -62,7 +62,7 @@ async def test_topics_of_thousands_of_partitions_are_created_and_deleted(tmp_pat
 
 
 async def codes(hostile: Hostile, *names: str, may_create: bool = True) -> list[int]:
-    """What Metadata says of topics, which it may create."""
+    """Return the Metadata of topics, which the request may create."""
     topics = [MetadataRequestTopic(name=name) for name in names]
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=may_create)
     answer = await hostile.call(request, 12)

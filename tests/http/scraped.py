@@ -1,4 +1,4 @@
-"""What Prometheus makes of an answer."""
+"""A response as Prometheus parses it."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""What /metrics/groups says of single groups, and of which."""
+"""The metrics of single groups at /metrics/groups, and the selection of groups."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -213,7 +213,7 @@ async def test_an_answer_that_is_not_read_costs_its_connection(tmp_path: Path) -
 
 
 async def test_ready_names_the_partitions_that_are_offline(tmp_path: Path) -> None:
-    """The daemon serves all else: it is ready, and says which topic is not whole, and why."""
+    """The daemon serves everything else: it is ready, and names the incomplete topic with the reason."""
     async with console(tmp_path) as port:
         assert await asked(port, get("/ready")) == (200, "ready\n")
     for number in (0, 2):

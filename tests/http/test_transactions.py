@@ -1,4 +1,4 @@
-"""What the HTTP port tells of transactions."""
+"""Transactions in the responses of the HTTP port."""
 
 from pathlib import Path
 

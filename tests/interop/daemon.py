@@ -151,7 +151,7 @@ class Daemon:
             return False
 
     def violations(self) -> dict[str, int]:
-        """The number of violations and notices since the start by oracle, as /metrics says it."""
+        """Return the number of violations and notices since the start by oracle, from /metrics."""
         with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=ANSWER_TIMEOUT_S) as answer:
             found = FINDINGS.findall(answer.read().decode())
         assert found, "the metric of violations is missing"

@@ -82,7 +82,7 @@ def three_brokers(place: str) -> Iterator[Broker]:
 
 
 def generations(bootstrap: str, group: str) -> set[int]:
-    """All that a group had, as its log says."""
+    """Return all generations of a group, read from its log."""
     place = partition_for(group, OFFSETS_PARTITIONS)
     reader = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "reader-without-group", "enable.partition.eof": True}
@@ -108,7 +108,7 @@ def generations(bootstrap: str, group: str) -> set[int]:
 
 
 def commit_until(is_over: threading.Event, member: Member, told: Callable[[float], None]) -> None:
-    """Commits again and again; tells of each that was accepted, when."""
+    """Commit repeatedly; report the time of each accepted commit."""
     while not is_over.is_set():
         if member.commit():
             told(time.monotonic())

@@ -167,7 +167,7 @@ def test_errors_on_heartbeats(crew: Crew) -> None:
 
 
 def test_a_commit_with_a_lost_answer_is_durable(crew: Crew) -> None:
-    """It is durable all the same; whether the client sends it again or says so is its own business."""
+    """The commit is durable. The client may send it again or report the error."""
     crew.all_commit()
     unlucky = crew.members[1]
     fault = f"lost-{crew.group.name}"

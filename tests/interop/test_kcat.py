@@ -65,7 +65,7 @@ def test_metadata_lists_every_topic(broker: Broker, topic: str) -> None:
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_produced_records_are_consumed(broker: Broker, topic: str, codec: str) -> None:
-    """-P writes keys and values in every codec (-z), -C reads them, -Q tells the offsets."""
+    """-P writes keys and values in every codec (-z), -C reads them, -Q prints the offsets."""
     broker.create_topic(topic, 1)
     _kcat(broker, "-P", "-t", topic, "-p", "0", "-K", ":", "-z", codec, stdin="a:one\nb:two\nc:three\n")
     assert _kcat(broker, "-C", "-t", topic, "-o", "beginning", "-e", "-K", ":") == "a:one\nb:two\nc:three\n"
@@ -193,7 +193,7 @@ def test_reading_from_the_stored_offset(broker: Broker, topic: str, group_name: 
 
 
 def test_reading_a_missing_topic_is_an_error(broker: Broker, topic: str) -> None:
-    """An offset past the end starts over where auto.offset.reset says; an unknown partition is an error."""
+    """An offset past the end is reset by auto.offset.reset; an unknown partition is an error."""
     broker.create_topic(topic, 1)
     _kcat(broker, "-P", "-t", topic, stdin="one\n")
     read = ("-C", "-t", topic, "-e")
@@ -203,7 +203,7 @@ def test_reading_a_missing_topic_is_an_error(broker: Broker, topic: str) -> None
 
 
 def test_producing_creates_a_topic(broker: Broker, topic: str) -> None:
-    """-P to a topic that is not there creates it, as auto.create.topics.enable says."""
+    """-P to a missing topic creates it (auto.create.topics.enable)."""
     _kcat(broker, "-P", "-t", topic, stdin="first\n")
     assert _kcat(broker, "-C", "-t", topic, "-e") == "first\n"
 

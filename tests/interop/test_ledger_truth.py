@@ -87,7 +87,7 @@ class Cast:
         return "session expired", name
 
     def leave(self) -> tuple[str, str]:
-        """Somebody says goodbye."""
+        """A member leaves."""
         name, member = self._taken()
         member.leave()
         return "member left", name

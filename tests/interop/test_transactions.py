@@ -95,7 +95,7 @@ def test_a_zombie_is_fenced(broker: Broker, board: Board, topic: str, driver: Dr
 def test_offsets_count_after_the_commit(
     broker: Broker, board: Board, topic: str, group_name: str, driver: Driver
 ) -> None:
-    """What a transaction says that a group has consumed is committed with it, or not at all."""
+    """The offsets of a group in a transaction are committed with the transaction, or not at all."""
     output = f"{topic}-output"
     broker.create_topic(topic, 1)
     broker.create_topic(output, 1)

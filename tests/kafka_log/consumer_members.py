@@ -105,7 +105,7 @@ def _targets(seen: View) -> dict[str, Partitions]:
 
 
 def _go_on(connection: Connection, group: str, member_id: str, member: View) -> Partitions:
-    """What it owns after a heartbeat that says everything."""
+    """Send a full heartbeat; return the owned partitions."""
     said = {
         "instance_id": member["group_instance_id"],
         "rebalance_timeout_ms": TIMEOUT_MS,

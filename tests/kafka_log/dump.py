@@ -1,4 +1,4 @@
-"""What Kafka's own log tool says of segment files."""
+"""The output of Kafka's own log tool about segment files."""
 
 import json
 import re

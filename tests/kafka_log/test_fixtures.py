@@ -116,7 +116,7 @@ def of_groupd(served: View) -> View:
 
 
 def comparable(groups: View, wanted: View) -> View:
-    """What groupd says, as far as something of each group is wanted."""
+    """Return groupd's answers, limited to the groups and fields of the expected ones."""
     chosen: View = {}
     for name, group in groups.items():
         chosen[name] = {key: group[key] for key in (wanted.get(name) or group)}

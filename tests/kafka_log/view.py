@@ -129,7 +129,7 @@ def generation(connection: Connection, group_id: str, member: DescribedGroupMemb
 
 
 def describe_consumer_group(connection: Connection, group_id: str) -> View:
-    """All that ConsumerGroupDescribe says of a group: its epochs are its own and that of its target."""
+    """The ConsumerGroupDescribe response about a group: its epochs are its own and that of its target."""
     request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
     (group,) = connection.call(request, 1).groups
     assert group.error_code == 0, group

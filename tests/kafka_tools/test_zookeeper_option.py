@@ -29,7 +29,7 @@ def container(
 
 
 def assert_ignored(result: Result) -> None:
-    """The call did its work, and one line says that the option has no effect."""
+    """The call succeeded, and one line reports that the option has no effect."""
     assert result.status == 0, result
     (warning,) = result.err.splitlines()
     assert warning.startswith("WARNING: --")

@@ -67,7 +67,7 @@ class Peer(StandInConnection):
 
 
 class ManualClock:
-    """The time by which peers have to read: it passes only when a test says so, however slow the machine is."""
+    """The time limit of reading peers: only the test advances it, on a machine of any speed."""
 
     def __init__(self) -> None:
         self.now_ns = 1

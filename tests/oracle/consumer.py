@@ -36,7 +36,7 @@ Owned = Mapping[Topic, Sequence[int]]
 
 
 def owned(partitions: Owned) -> list[ConsumerGroupHeartbeatRequestTopicPartitions]:
-    """What a heartbeat says that its member owns."""
+    """Build the owned partitions of a heartbeat."""
     return [
         ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=topic.id, partitions=list(rows))
         for topic, rows in partitions.items()
@@ -67,11 +67,11 @@ class Consumer:
             self.member_id = self.name
 
     def join(self, note: str = "", **fields: Any) -> Any:
-        """Sends a heartbeat that joins, with all that it says then."""
+        """Send a full heartbeat that joins."""
         return self.heartbeat(note, **(self.join_fields() | fields))
 
     def join_fields(self) -> dict[str, Any]:
-        """What a heartbeat says that joins."""
+        """The fields of a heartbeat that joins."""
         return {"member_epoch": JOIN, **self._all(), "topic_partitions": []}
 
     def heartbeat(self, note: str = "", by: str = "", version: int | None = None, **fields: Any) -> Any:
@@ -87,7 +87,7 @@ class Consumer:
         return self._learn(answer)
 
     def full(self, note: str = "", **fields: Any) -> Any:
-        """Sends a heartbeat that says everything, as after an error."""
+        """Send a full heartbeat, as after an error."""
         return self.heartbeat(note, **{**self._all(), "topic_partitions": self.assigned, **fields})
 
     def confirm(self, note: str = "") -> Any:

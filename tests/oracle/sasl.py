@@ -121,7 +121,7 @@ class Talk:
             self.ask(_OTHERS[kind](), version, move)
 
     def ask(self, request: Any, version: int, move: str) -> Any:
-        """Sends a request and tells its answer; None where the connection was closed instead."""
+        """Send a request and record its response; None if the connection was closed instead."""
         try:
             self._wire.send(request, version)
             answer = self._wire.take(SILENCE_S)
@@ -132,7 +132,7 @@ class Talk:
         return answer
 
     def ask_as_if(self, request: Any, version: int, claimed: int, move: str) -> None:
-        """Sends a request that says it is of another version; tells the bytes of the answer."""
+        """Send a request with the number of another version; record the bytes of the response."""
         key = message_info(type(request)).api_key
         frame = bytearray(encode_request(key, version, 1, "talk", request))
         frame[6:8] = claimed.to_bytes(2, "big", signed=True)
@@ -149,7 +149,7 @@ class Talk:
             self._tell(move, answer.hex())
 
     def send_token(self, token: bytes, note: str, version: int = 2) -> Any:
-        """Sends a token in SaslAuthenticate and tells the answer."""
+        """Send a token in SaslAuthenticate and record the response."""
         return self.ask(SaslAuthenticateRequest(auth_bytes=token), version, note)
 
     def scram(self, version: int, mechanism: str, user: str = "", password: str = PASSWORD) -> None:
@@ -190,6 +190,6 @@ def _shown(answer: Any, version: int, play: Play) -> Plain:
 
 
 def _without_chance(token: str) -> str:
-    """What a server says in SCRAM: the salt and the iterations, but no nonce and no signature."""
+    """Return the salt and the iterations of a server's SCRAM message, without nonce and signature."""
     parts = token.split(",")
     return ",".join(f"{part[:2]}(random)" if part[:2] in ("r=", "v=") else part for part in parts)

@@ -57,7 +57,7 @@ PROPERTIES: Final = {
 
 
 def salted(password: str, mechanism: str, salt: bytes = _SALT, iterations: int = _ITERATIONS) -> bytes:
-    """A password as a client sends it when it makes a user."""
+    """A password in the form in which a client sends it for a new user."""
     return hashlib.pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, iterations)
 
 

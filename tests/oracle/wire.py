@@ -1,4 +1,4 @@
-"""A connection that speaks the protocol by hand: requests go out when a session says so, answers come later."""
+"""A connection that sends requests one by one, when a session calls it, and reads the responses later."""
 
 import select
 import socket

@@ -94,7 +94,7 @@ class LocalCluster:
         return process
 
     def _until(self, name: str, wanted: re.Pattern[str], process: subprocess.Popen[bytes]) -> str:
-        """What a process says first that fits."""
+        """Wait for the first match in the log of a process, and return its group."""
         deadline_s = time.monotonic() + START_TIMEOUT_S
         said = ""
         while time.monotonic() < deadline_s:

@@ -33,7 +33,7 @@ def batch(warehouse: Path, number: int, commits_bytes: int) -> None:
 
 
 def read_by_ingests(warehouse: Path, *sizes: int) -> None:
-    """What the checkpoint says after each batch."""
+    """Write a checkpoint with an entry of this size for each batch."""
     offsets = warehouse / "_checkpoint" / "offsets"
     offsets.mkdir(parents=True)
     for number, size_bytes in enumerate(sizes):

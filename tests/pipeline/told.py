@@ -55,7 +55,7 @@ class Told:
         self._batches = 0
 
     def goes_on(self, history: Fill, ends: Collection[LogEnd] = ()) -> Gathered:
-        """What a report says of the whole after one more piece of history."""
+        """Return the report on the whole history after one more piece."""
         later = HandMade()
         later.next_offset = self._made.next_offset
         history(later)

@@ -48,7 +48,7 @@ def name(declared: Any) -> str:
 
 
 def examples(count: int) -> settings:
-    """`count` examples, the same in every run, or as many new ones as EXPLORE says."""
+    """`count` examples, the same in every run, or EXPLORE new ones."""
     return settings(max_examples=EXPLORE or count, derandomize=not EXPLORE, database=None)
 
 
@@ -66,8 +66,7 @@ _NARROW: Final[dict[str, tuple[int, int]]] = {
 
 
 def random_messages(cls: type[Any], version: int, count: int) -> Iterator[Any]:
-    """`count` messages with every field of one version filled, the same in every run; as many new ones as EXPLORE
-    says. The fields of other versions have their defaults."""
+    """`count` messages with every field of one version filled, the same in every run, or EXPLORE new ones. The fields of other versions have their defaults."""
     for number in range(EXPLORE or count):
         seed = random.random() if EXPLORE else number
         yield _random_struct(cls, version, Random(f"{cls.__name__} {version} {seed}"))

@@ -119,7 +119,7 @@ class ComposeService:
 
 
 def _described(file: Path) -> dict[str, Any]:
-    """What Compose itself makes of the file."""
+    """The file as Compose itself parses it."""
     program = Path(sys.executable).parent / "docker-compose"
     if not program.exists():
         lacking(f"docker-compose is not installed beside {sys.executable}")

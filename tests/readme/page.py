@@ -73,12 +73,12 @@ class Snippet:
 
     @property
     def prints(self) -> list[str]:
-        """What the prose says that it prints; `…` stands for anything."""
+        """The expected output in the prose; `…` matches any text."""
         return re.findall(r"\bprints\s+`([^`]+)`", self.before)
 
     @property
     def log_says(self) -> list[str]:
-        """What the prose says that groupd's log says then."""
+        """The expected lines of groupd's log in the prose."""
         return re.findall(r"\blog\s+says\s+`([^`]+)`", self.before)
 
     @property

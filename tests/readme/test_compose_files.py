@@ -1,4 +1,4 @@
-"""The compose files of README.md and docs/docker.md: each starts groupd as the page says."""
+"""The compose files of README.md and docs/docker.md: each starts groupd with the documented output."""
 
 import os
 import random

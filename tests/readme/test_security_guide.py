@@ -57,7 +57,7 @@ class Reader:
         self._service: ComposeService | None = None
 
     def do(self, snippet: Snippet) -> None:
-        """What the page says, and see that it comes as the page says."""
+        """Play a snippet of the page, and check its documented output."""
         match snippet.language:
             case "yaml":
                 self._compose = _compose_file(snippet)

@@ -123,7 +123,7 @@ class Counted(MachineEvent):
 
 
 class Values(dict[str, int]):
-    """What the log says."""
+    """Return the content of the log."""
 
     def facts(self) -> Iterator[Fact]:
         """The facts that make this of nothing."""

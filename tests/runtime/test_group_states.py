@@ -1,4 +1,4 @@
-"""The law of states: the newest one with the log after it makes the same groups as the whole log."""
+"""The law of state files: the newest one and the log after it give the same groups as the whole log."""
 
 from typing import NamedTuple
 

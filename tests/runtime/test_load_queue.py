@@ -15,7 +15,7 @@ TIMEOUT_S = 60
 
 
 class Queue:
-    """A queue that tells when it is empty."""
+    """A queue that signals when it is empty."""
 
     def __init__(self) -> None:
         self.empty = asyncio.Event()

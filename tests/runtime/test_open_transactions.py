@@ -63,7 +63,7 @@ def fact_of(step: Write) -> Fact:
 
 
 def loaded_shard(steps: Sequence[Write | End]) -> GroupShard:
-    """What a load makes of a log with these records."""
+    """Write these steps to a log; return a shard that has loaded it."""
     files = FaultyFiles()
     files.mkdir("/data")
     log = PartitionLog.open(files, "/data/__consumer_offsets-0", LogConfig(cleanup_policy="compact"))

@@ -68,7 +68,7 @@ def kinds(bench: Bench) -> list[str]:
 
 
 def open_transactions(bench: Bench) -> dict[int, int]:
-    """First offsets by producer id, as the log says."""
+    """Return the first offsets by producer id, from the log."""
     producers = counters_of(bench).producers
     assert producers is not None
     return dict(producers.state.open_transactions)

@@ -1,6 +1,6 @@
 """Messages, records, timers and events as lines of a transcript.
 
-A field is shown when it says something: not when it is empty, false or Kafka's "none" (-1), and not when the
+A line shows a field with a meaningful value: not when it is empty, false or Kafka's "none" (-1), and not when the
 version at hand does not carry it. A null that the version does carry is shown, for clients tell it from "".
 """
 
@@ -140,7 +140,7 @@ def _topic(topic: Any) -> str:
 
 
 def _bytes(name: str, data: bytes) -> str:
-    """What the consumer protocol says, or the bytes themselves."""
+    """Return the decoded bytes of the consumer protocol, or the bytes themselves."""
     read: Callable[[bytes], str] = _assignment if name.endswith("assignment") else _subscription
     try:
         return read(data)

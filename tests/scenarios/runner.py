@@ -193,7 +193,7 @@ class Story:
         )
 
     def check(self) -> None:
-        """The state makes sense, and the log alone gives its durable half."""
+        """Check the invariants of the state, and that the log alone gives its durable half."""
         self.shard.check_invariants()
         loaded = new_shard(self.config)
         replay(loaded, self.log)

@@ -74,7 +74,7 @@ class Settings:
 
     @property
     def subscription(self) -> bytes:
-        """What the client tells the leader."""
+        """The subscription of the client."""
         return encode_subscription(ConsumerProtocolSubscription(topics=self.topics), 1)
 
 
@@ -128,7 +128,7 @@ def error_of(response: Any) -> ErrorCode:
 
 
 class Client(Caller):
-    """A member of a group; `life` tells answers to the present life of the member from late ones."""
+    """A member of a group; `life` distinguishes responses to its present life from late ones."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Client(Caller):
     # --- join and sync
 
     def subscription(self) -> bytes:
-        """What it tells the leader."""
+        """Its subscription, for the leader."""
         return self.settings.subscription
 
     def join(self, forget_id: bool = False) -> None:
@@ -338,7 +338,7 @@ class Client(Caller):
             self.join()
 
     def leave(self) -> None:
-        """Close properly: a dynamic member says goodbye, a static one keeps its place."""
+        """Close cleanly: a dynamic member sends LeaveGroup, a static one keeps its place."""
         self.world.say(self.name, "closes")
         if self.settings.group_instance_id is None and self.member_id:
             request = LeaveGroupRequest(

@@ -99,7 +99,7 @@ class ForgetsWork(Mutant):
 
 
 def finding(shard: Callable[..., GroupShard] = GroupShard, first_seed: int = 0) -> str:
-    """What the checker says of the first run that breaks a rule."""
+    """Return the checker's report on the first run that breaks a rule."""
     return find_violation(lambda seed: ConsumerSimulation(seed, shard).run(STEPS), SEEDS, first_seed)
 
 

@@ -161,7 +161,7 @@ class AnswersBeforeDurable(Shell):
 
 
 def finding(shard: Callable[..., GroupShard], shell: type[Shell] = Shell, first_seed: int = 0) -> str:
-    """What the checker says of the first run that breaks a rule."""
+    """Return the checker's report on the first run that breaks a rule."""
     return find_violation(lambda seed: Simulation(seed, shard, shell).run(STEPS), SEEDS, first_seed)
 
 

@@ -113,7 +113,7 @@ class NoTimeout(TransactionShard):
 
 
 def finding(parts: Parts, first_seed: int) -> str:
-    """What the checker says of the first run that breaks a rule."""
+    """Return the checker's report on the first run that breaks a rule."""
     return find_violation(lambda seed: Simulation(seed, parts).run(STEPS), SEEDS, first_seed)
 
 

@@ -29,7 +29,7 @@ class Sample:
 
 
 async def metrics(http_port: int) -> dict[str, float]:
-    """What /metrics says, summed up over labels."""
+    """Return the values of /metrics, summed up over labels."""
     found: dict[str, float] = {}
     for name, value in re.findall(
         r"^([a-z_]+)(?:\{[^\n]*\})? (\S+)$", await _metrics_page(http_port), re.MULTILINE
@@ -39,7 +39,7 @@ async def metrics(http_port: int) -> dict[str, float]:
 
 
 async def violations(http_port: int) -> dict[str, int]:
-    """The number of violations by oracle, as /metrics says it."""
+    """Return the number of violations by oracle, from /metrics."""
     page = await _metrics_page(http_port)
     found = re.findall(r'^groupd_violations_total\{oracle="(\w+)"\} (\S+)$', page, re.MULTILINE)
     return {oracle: int(float(count)) for oracle, count in found}

@@ -42,7 +42,7 @@ Otherwise it keeps up to twice the largest response, and the resident memory ref
 
 
 class Soak:
-    """`reasons` says in the end why it failed, if it did."""
+    """At the end `reasons` has the reasons of a failure."""
 
     def __init__(self, directory: Path, seed: int, show: Callable[[str], None]) -> None:
         self.samples: list[Sample] = []

@@ -1,4 +1,4 @@
-"""Limits on CPU-seconds: they find a change that makes tests dearer, and bear a machine that is slower."""
+"""Limits on CPU-seconds: they find a change that makes tests more expensive, and tolerate a slower machine."""
 
 from collections.abc import Mapping
 

@@ -269,7 +269,7 @@ def asynchronous_functions(source: Source) -> Iterator[str]:
 
 
 def numbered_errors(source: Source) -> Iterator[str]:
-    """A line for a person that says `[Errno 13]`: the text of an OSError as Python gives it."""
+    """A message with `[Errno 13]`, the text of an OSError in Python's form."""
     if not source.path.startswith((*DAEMON, "pipeline")):
         return
     for handler in source.find(ast.ExceptHandler):

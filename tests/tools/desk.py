@@ -85,7 +85,7 @@ class Desk:
             consumer.commit(offsets=wanted, asynchronous=False)
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
-        """What kafka-consumer-groups says of a group's offsets in a topic."""
+        """Return the output of kafka-consumer-groups about a group's offsets in a topic."""
         seen = self.groups("--describe", "--group", group, "--offsets")
         return {
             int(row["PARTITION"]): int(row["CURRENT-OFFSET"])

@@ -112,7 +112,7 @@ def test_all_groups_are_described_at_once(desk: Desk, topic: str, group: str) ->
 
 
 def test_a_group_that_does_not_exist(desk: Desk, group: str) -> None:
-    """There is nothing to describe, and the tool says so."""
+    """The group has nothing to describe, and the tool reports this."""
     for part in ("--offsets", "--members", "--state"):
         done = desk.run("kafka-consumer-groups", "--describe", "--group", group, part)
         assert f"{group}" in done.out

@@ -138,7 +138,7 @@ def test_what_waits_for_a_stopped_broker_is_listed_and_cancelled(office: Office,
 
 
 def test_two_replicas_of_records_are_refused(office: Office, topic: str) -> None:
-    """The tool says why."""
+    """The tool prints the reason."""
     office.desk.create_topic(topic)
     before = office.state(topic, 0)
     plan = office.file(version=1, partitions=[{"topic": topic, "partition": 0, "replicas": [1, 2]}])

@@ -60,7 +60,7 @@ def fetch_request(
 
 
 def by_partition(response: FetchResponse) -> dict[Where, PartitionData]:
-    """What the response says of each partition."""
+    """The response of each partition."""
     return {
         (topic.topic, data.partition_index): data for topic in response.responses for data in topic.partitions
     }

@@ -90,7 +90,7 @@ class Says:
 def described(
     broker: Broker, topic: str = "orders", partition: int = 0
 ) -> DescribeProducersPartitionResponse:
-    """What DescribeProducers says of a partition."""
+    """Return the DescribeProducers response about a partition."""
     asked = DescribeProducersTopicRequest(name=topic, partition_indexes=[partition])
     response = broker.ask(DescribeProducersRequest(topics=[asked]), DescribeProducersResponse)
     return response.topics[0].partitions[0]
@@ -99,6 +99,6 @@ def described(
 def producer(
     broker: Broker, producer_id: int = 7, *, topic: str = "orders"
 ) -> DescribeProducersProducerState:
-    """What it says of one producer."""
+    """Return the part about one producer."""
     (found,) = (each for each in described(broker, topic).active_producers if each.producer_id == producer_id)
     return found

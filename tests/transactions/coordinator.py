@@ -259,7 +259,7 @@ class Coordinator:
         return [one.transactional_id for one in response.transaction_states]
 
     def value(self, tid: str = TID) -> TransactionLogValue:
-        """What the log says of a transactional id."""
+        """Return the record of a transactional id in the log."""
         return self.shard.snapshot_durable()[tid]
 
     def state(self, tid: str = TID) -> str:

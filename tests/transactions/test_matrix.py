@@ -65,7 +65,7 @@ FOREIGN_ID = 77
 
 
 class Cell(NamedTuple):
-    """What a table says of one request in one state."""
+    """The entry of a table for one request in one state."""
 
     request: str
     caller: str

@@ -1,4 +1,4 @@
-"""What a coordinator makes of the log, wherever that ends."""
+"""The state of a coordinator after a load of the log, cut at any record."""
 
 import pytest
 

@@ -41,7 +41,7 @@ KEYS = ClusterKeys(CLUSTER_ID)
 
 
 async def metadata(daemon: Daemon, name: str = TOPIC) -> list[MetadataResponsePartition]:
-    """What a daemon says of the partitions of a topic, in order."""
+    """Return a daemon's Metadata of the partitions of a topic, in order."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
     answer = await daemon.ask(request, 9)
     return sorted(answer.topics[0].partitions, key=lambda part: part.partition_index)

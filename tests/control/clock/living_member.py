@@ -84,7 +84,7 @@ class LivingMember:
         self._life = asyncio.ensure_future(self._go_on())
 
     async def leave(self) -> None:
-        """It says goodbye."""
+        """Send LeaveGroup."""
         await self._end_life()
         await self.client.__aexit__()
         async with Client(port=self.client._port) as other:

@@ -92,7 +92,7 @@ async def test_a_transaction_ends_while_the_time_of_its_group_stands_still(
 async def test_offsets_outlive_retention_while_pending_ones_exist(
     server: Server, control: ControlPlane
 ) -> None:
-    """As in Kafka; the end of the transaction makes no difference to when the committed one was committed."""
+    """As in Kafka, the end of the transaction does not change the commit time of the offset."""
     async with Client(server) as client:
         assert code(await client.call(commit(FIRST, group=GROUP), 2)) == ErrorCode.NONE
         producer = await leave_pending(client)

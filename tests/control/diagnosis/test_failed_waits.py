@@ -21,14 +21,14 @@ async def stage() -> AsyncIterator[Stage]:
 
 
 def names_all(sentence: str, *words: str) -> None:
-    """The sentence, which can be printed, says all of these."""
+    """Check that the sentence is printable and contains all of these."""
     assert sentence.isprintable()
     missing = [word for word in words if word not in sentence]
     assert not missing, f"{missing} not in: {sentence}"
 
 
 def hinted(problem: Problem, *words: str) -> None:
-    """One of the hints says all of these."""
+    """Check that one of the hints contains all of these."""
     hints: Any = problem.fields["hints"]
     assert any(all(word in hint for word in words) for hint in hints), hints
 

@@ -1,4 +1,4 @@
-"""What a failed wait says of topics, assignments and subscriptions, and of groups that cannot be seen at all."""
+"""Reasons of failed waits about topics, assignments and subscriptions, and about groups whose state is unknown."""
 
 import asyncio
 from collections.abc import AsyncIterator

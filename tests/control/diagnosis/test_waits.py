@@ -168,7 +168,7 @@ async def test_a_topic_that_is_made(stage: Stage) -> None:
 
 
 async def test_quiet_in_group_time(stage: Stage) -> None:
-    """A clock that stands still makes nothing quiet; it is looked at again when it is moved."""
+    """A stopped clock never fulfils `quiet`. An advance evaluates the condition again."""
     await stage.stable("alice")
     waiting = asyncio.ensure_future(stage.wait(quiet="30s"))
     await begun(stage)

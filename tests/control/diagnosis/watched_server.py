@@ -1,4 +1,4 @@
-"""A server with its oracles, and members of groups that assign as a test tells them to, over real sockets."""
+"""A server with its oracles, and members that send the assignments of a test, over real sockets."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

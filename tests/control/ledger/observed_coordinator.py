@@ -1,4 +1,4 @@
-"""A coordinator that tells a ledger, a stream and the metrics all that happens, with members by short names.
+"""A coordinator that sends its events to a ledger, a stream and the metrics, with members by short names.
 
 It has a topic "orders" of six partitions; the first member leads and gives each its part.
 """
@@ -206,7 +206,7 @@ class ObservedCoordinator(Coordinator):
 
 
 def story_of(entry: LedgerEntry, client_id: str) -> MemberTimeline:
-    """What an entry says of the member of a client."""
+    """Return the part of an entry about the member of a client."""
     (story,) = [story for story in entry.members if story.client_id == client_id]
     return story
 

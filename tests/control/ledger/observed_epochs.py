@@ -1,4 +1,4 @@
-"""A coordinator of consumer groups that tells a ledger all that happens, and the clients of such a group."""
+"""A coordinator of consumer groups that sends its events to a ledger, and the clients of such a group."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,7 +90,7 @@ class Client:
     owned: Mapping[bytes, Sequence[int]] = field(default_factory=dict)
 
     def step(self, group: Members) -> None:
-        """One heartbeat, which says all."""
+        """Send a full heartbeat."""
         self.member_id = self.member_id or f"{self.name}-id"
         epoch, given = read_response(
             group.beat(
@@ -112,5 +112,5 @@ class Client:
             self.owned = given
 
     def leave(self, group: Members, epoch: int = -1) -> None:
-        """It says goodbye."""
+        """Leave with a heartbeat of epoch -1, or of -2 as a static member."""
         group.beat(self.member_id, epoch, instance=self.instance, client_id=self.name)

@@ -1,4 +1,4 @@
-"""What the ledger says of the epochs of consumer groups (KIP-848)."""
+"""Ledger entries about the epochs of consumer groups (KIP-848)."""
 
 from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry, MemberTimeline
 from coordinator.control.ledger.ledger_text import format_entry

@@ -19,7 +19,7 @@ Expected = tuple[RebalanceCause, str]
 
 
 class Driver:
-    """Does something to a group, and says which rebalances have to come of it."""
+    """Perform an action on a group; return the rebalances that it must cause."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)

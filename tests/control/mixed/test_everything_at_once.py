@@ -214,7 +214,7 @@ def check(server: Server) -> None:
 
 
 async def _ended(acting: set["asyncio.Future[Any]"]) -> None:
-    """Each has come to an end, or says why it could not."""
+    """Each action has ended, or reports the reason of its failure."""
     for done in acting:
         with suppress(Problem):
             await asyncio.wait_for(done, 60)

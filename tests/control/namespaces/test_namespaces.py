@@ -227,7 +227,8 @@ async def test_a_reset_disconnects_clients_and_keeps_the_port() -> None:
 
 
 async def test_consumer_groups_rebalance_as_quickly_as_classic_ones() -> None:
-    """A classic client sends heartbeats every 3 s by default; a consumer group's members do as the broker says."""
+    """A classic client sends heartbeats every 3 s by default. The broker sets the interval for members of a
+    consumer group."""
     async with controlled() as (_, control):
         made = await control.namespaces.create_namespace(
             "tests", {"orders": 2}, {}, is_durable=False, by=None

@@ -70,7 +70,7 @@ def test_a_session_timeout_that_is_refused(recorded: RecordingFile) -> None:
 
 
 def test_an_earlier_timer_fires_when_it_is_due(recorded: RecordingFile) -> None:
-    """Without the wait for more members the first generation has one member, before the recording says so."""
+    """Without the wait for more members the first generation has one member, earlier than in the recording."""
     steps, _ = played(recorded, "group.initial.rebalance.delay.ms=1000")
     added = [step for step in steps if isinstance(step, AddedInput)]
     (first, *_) = added

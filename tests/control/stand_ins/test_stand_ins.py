@@ -42,7 +42,7 @@ async def wait(api: Api, **wanted: Any) -> None:
 
 
 async def owned(api: Api) -> dict[str, list[int]]:
-    """What each stand-in says that it has, by client id."""
+    """Return the partitions of each stand-in, by client id."""
     listed = (await api.call("GET", f"{BASE}/stand-ins")).value["stand_ins"]
     return {each["client_id"]: each["assigned"].get("payments", []) for each in listed}
 

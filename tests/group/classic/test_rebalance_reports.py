@@ -1,4 +1,4 @@
-"""What a rebalance tells of itself: while it lasts, and at its end."""
+"""Events about a rebalance: while it lasts, and at its end."""
 
 from coordinator.group.classic.classic_member import FIRST_REPORT_MS
 from coordinator.group.event_details import Departure, DepartureCause, MemberAssignment, RebalanceCause

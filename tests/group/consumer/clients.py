@@ -29,7 +29,7 @@ class ConsumerClient:
     owned: Mapping[bytes, Sequence[int]] = field(default_factory=dict)
 
     def step(self, group: Members) -> None:
-        """One heartbeat, which says all."""
+        """Send a full heartbeat."""
         ask = group.beat(
             self.member_id,
             self.epoch,

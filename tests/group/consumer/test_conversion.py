@@ -179,7 +179,7 @@ def test_a_replacement_that_ends_a_consumer_group_is_written_before_its_tombston
 
 
 def owning(*partitions: int) -> list[tuple[str, bytes]]:
-    """What a consumer that keeps its partitions while it joins says of them."""
+    """The owned partitions in the subscription of a consumer that keeps its partitions while it joins."""
     owned = [TopicPartitions(topic="foo", partitions=list(partitions))]
     subscription = ConsumerProtocolSubscription(topics=["foo"], owned_partitions=owned)
     return [("range", encode_subscription(subscription, 1))]

@@ -65,7 +65,7 @@ class Run(Members):
         self.restart()
 
     def pass_rounds(self, count: int) -> None:
-        """Every client says something once a second."""
+        """Every client sends a request once a second."""
         for _ in range(count):
             for client in list(self.clients):
                 self.act(partial(client.step, self))

@@ -1,4 +1,4 @@
-"""Expressions, and what RE2/J says of them; `python -m tests.group.modern.expressions` asks it anew.
+"""Expressions and the results of RE2/J; `python -m tests.group.modern.expressions` records them again.
 
 That needs Java and Maven. Review the recording with git diff.
 """

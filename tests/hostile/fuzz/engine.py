@@ -18,7 +18,7 @@ _NEWEST: Final = 8
 
 
 class Finding(AssertionError):
-    """An input that broke a law. The text says which, and how to have it again."""
+    """An input that broke a law. The text names the law and the command that repeats it."""
 
     def __init__(self, target: Target, data: bytes, law: str) -> None:
         super().__init__(f"{target.name}: {law}\n{data.hex()}")

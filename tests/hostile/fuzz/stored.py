@@ -178,7 +178,7 @@ def load_consumer_group(data: bytes) -> None:
 
 
 def loaded(data: bytes) -> GroupShard:
-    """What a shard makes of a segment; its facts make the same."""
+    """Load a segment into a shard; its facts give the same state."""
     files = with_file(SEGMENT, data)
     log = PartitionLog.open(files, DIRECTORY, LogConfig())
     shard = new_shard()

@@ -41,7 +41,7 @@ class Answer:
 
     @property
     def value(self) -> Any:
-        """What its JSON says."""
+        """Return its JSON."""
         assert self.content_type in (JSON, PROBLEM), self
         return msgspec.json.decode(self.body)
 

@@ -28,7 +28,7 @@ async def served() -> AsyncIterator[tuple[Server, ControlPlane]]:
 async def asked(
     control: ControlPlane, method: str, path: str, body: bytes = b"{}", **names: str
 ) -> tuple[Any, str | None]:
-    """What is answered, as JSON says it, and as text."""
+    """Return the response as JSON and as text."""
     (route,) = [route for route in ROUTES if (route.method, route.path) == (method, path)]
     value = None if route.body is None else msgspec.json.decode(body, type=route.body)
     answer = await route.handle(control, ApiCall(path=names, query=None, body=value, actor="me"))

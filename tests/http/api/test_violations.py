@@ -1,4 +1,4 @@
-"""What the API says of violations."""
+"""Responses of the API about violations."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a client library logs of each cell, where it tells its user no more than that it could not connect."""
+"""The log of a client library for each cell, where its user only learns that the connection failed."""
 
 import logging
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What hardly any client says: contradictions, repetitions, values with something around them, no time at all."""
+"""Unusual requests: contradictions, repetitions, values with additional bytes, timeouts of zero."""
 
 import struct
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who a client's certificate says it is: Java's form of its subject, and Kafka's rules for it."""
+"""The principal of a client certificate: Java's form of the subject, and Kafka's mapping rules."""
 
 import contextlib
 import datetime

@@ -1,4 +1,4 @@
-"""What a client says by PLAIN and SCRAM, against the examples of the RFCs and against our own server's half."""
+"""Client messages of PLAIN and SCRAM, against the examples of the RFCs and against groupd's server half."""
 
 import pytest
 

@@ -186,7 +186,7 @@ def listener(key_store: Path, trust_store: Path | None = None, **more: str) -> d
 
 
 def self_signed_pem(country: str) -> bytes:
-    """Return a key and a certificate with a country of any length, as keytool makes them."""
+    """Return a key and a certificate with a country of any length, as from keytool."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COUNTRY_NAME, country, _validate=False)])
     now = datetime.datetime.now(datetime.UTC)

@@ -90,7 +90,7 @@ class _Loop:
 
 
 class Server:
-    """A process; `up` tells whether it runs."""
+    """A process; `up` is true while it runs."""
 
     def __init__(
         self, world: World, config: TransactionConfig, groups: GroupConfig, parts: Parts, checks: Checks

@@ -1,4 +1,4 @@
-"""What repair makes of damaged logs: everything that is sound, nothing else, at any crash."""
+"""A repair of a damaged log keeps exactly the sound batches, also after a crash at any call."""
 
 from random import Random
 
@@ -179,7 +179,7 @@ def test_records_that_make_no_sense_go_only_when_told() -> None:
 
 
 def outcome(files: FaultyFiles) -> list[Record] | None:
-    """What the engine makes of the log now; None when it refuses it."""
+    """Open the log; return its records, or None if the log is refused."""
     try:
         return opened(files, recovery_point(files))
     except LogDamaged:
