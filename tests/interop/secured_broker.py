@@ -132,7 +132,7 @@ class SecuredBroker:
         return self._broker.report() if isinstance(self._broker, Daemon) else ""
 
     def prepare(self, topics: Iterable[str]) -> None:
-        """Create the ACLs that the docstring of this module lists, SCRAM users, and topics of one partition each."""
+        """Create the ACLs of this module's docstring, SCRAM users, and topics of one partition each."""
         administrator = AdminClient(
             {
                 "bootstrap.servers": self.addresses["SASL_PLAINTEXT"],

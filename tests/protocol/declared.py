@@ -66,7 +66,8 @@ _NARROW: Final[dict[str, tuple[int, int]]] = {
 
 
 def random_messages(cls: type[Any], version: int, count: int) -> Iterator[Any]:
-    """`count` messages with every field of one version filled, the same in every run, or EXPLORE new ones. The fields of other versions have their defaults."""
+    """`count` messages with every field of one version filled, the same in every run, or EXPLORE new ones. The
+    fields of other versions have their defaults."""
     for number in range(EXPLORE or count):
         seed = random.random() if EXPLORE else number
         yield _random_struct(cls, version, Random(f"{cls.__name__} {version} {seed}"))

@@ -112,5 +112,5 @@ class Client:
             self.owned = given
 
     def leave(self, group: Members, epoch: int = -1) -> None:
-        """Leave with a heartbeat of epoch -1, or of -2 as a static member."""
+        """Leave with a heartbeat of this epoch."""
         group.beat(self.member_id, epoch, instance=self.instance, client_id=self.name)
