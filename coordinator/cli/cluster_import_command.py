@@ -46,7 +46,7 @@ Exit codes: 0 done; 2 the import failed."""
 def import_cluster(
     data_dirs: tuple[str, ...], node_id: int | None, config_file: str | None, options: tuple[str, ...]
 ) -> None:
-    """Make a cluster of what a data directory has that was used without one, or of copies of one that is lost."""
+    """Create a cluster from the data directory of a single daemon, or from the copies of a lost cluster."""
     from coordinator.cluster.daemon.import_source import ImportRefused
     from coordinator.core.message_text import StartFailed
     from storage.optional_dependencies import OptionalDependencyError

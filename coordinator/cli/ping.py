@@ -81,7 +81,7 @@ def _ping_as_configured(host: str, port: int, timeout_s: float, path: str) -> in
     "[env: GROUPD_COMMAND_CONFIG]",
 )
 def ping(address: str, timeout: float, quiet: bool, command_config: str | None) -> None:
-    """Ask whether the broker at HOST:PORT answers: exit code 0 if it does, 1 if not."""
+    """Test whether the broker at HOST:PORT answers. Exit code 0 if it does, 1 if not."""
     from coordinator.config.config_errors import ConfigError
     from coordinator.config.listeners import parse_address
     from protocol.primitives import Malformed

@@ -69,7 +69,7 @@ _EMIT_FORMS: Final = ("scenario", "pytest")
 )
 @click.option("--any-version", is_flag=True, help="Accept a recording of another version of groupd.")
 def replay_recording(path: str, **options: Any) -> NoReturn:
-    """Play the recording in FILE again, and say whether the same comes of it."""
+    """Replay the recording in FILE, and report whether the results are identical."""
     replace_closed_stderr()
     if is_closed(sys.stdout):
         warn("standard output: is closed")

@@ -67,7 +67,7 @@ class AclStore(Protocol):
         """Adds ACLs; one that is there already stays."""
 
     def delete_acls(self, filters: list[AclFilter]) -> set[AclBinding]:
-        """Removes what any of the filters picks; which ones those were."""
+        """Remove the ACLs that any of the filters selects; return them."""
 
 
 class _DirectoryAcls:
@@ -319,7 +319,7 @@ def remove_acls(
     data_dir: str | None,
     **named: Any,
 ) -> int:
-    """Remove ACLs, and show which ones are gone."""
+    """Remove ACLs, and show the removed ones."""
     resources = pop_resources(named)
     pattern_type = pop_pattern_type(named, PatternType.LITERAL if resources else PatternType.ANY)
     is_some = bool(allowed or denied or operations or resources)

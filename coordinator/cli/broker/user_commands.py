@@ -182,7 +182,7 @@ _MAX_PASSWORD: Final = 1024
 def add_user(
     context: BrokerContext, name: str, mechanisms: tuple[str, ...], iterations: int, data_dir: str | None
 ) -> int:
-    """Give a user a password for SCRAM, or another one."""
+    """Set the SCRAM password of a new or existing user."""
     if not name:
         raise InvalidArguments("USER must not be empty")
     with open_user_store(context, data_dir) as users:
@@ -220,7 +220,7 @@ groupd user remove alice"""
 @mechanism_option("Mechanism of the removed credential.")
 @directory_option()
 def remove_user(context: BrokerContext, name: str, mechanisms: tuple[str, ...], data_dir: str | None) -> int:
-    """Take a user's password for SCRAM away."""
+    """Remove the SCRAM password of a user."""
     wanted = [MECHANISMS[each] for each in mechanisms or MECHANISMS]
     with open_user_store(context, data_dir) as users:
         existing = users.list_iterations()

@@ -39,8 +39,8 @@ SUBCOMMANDS: Final = {
 
 @click.group(cls=DefaultSubcommand, default="status", subcommands=SUBCOMMANDS)
 def cluster() -> None:
-    """The brokers of a daemon that was started with `groupd serve --brokers N`, or of its cluster on etcd.
-    `groupd cluster` lists them."""
+    """List, move, start and stop the brokers of `groupd serve --brokers N` or of a cluster on etcd.
+    `groupd cluster` alone lists them."""
 
 
 STATUS_EPILOG = """\
@@ -52,7 +52,7 @@ Example: groupd cluster status"""
 
 @daemon_command(epilog=STATUS_EPILOG)
 def show_cluster(context: DaemonContext) -> int:
-    """List the brokers of the daemon, and which of them owns which partition."""
+    """List the brokers of the daemon, each with its partitions."""
     print_answer(context, "GET", "cluster")
     return YES
 
@@ -96,7 +96,7 @@ def move_partition(
 @daemon_command(epilog="Example: groupd cluster start 2")
 @click.argument("node_id", type=click.IntRange(0, 2**31 - 1), metavar="ID")
 def start_broker(context: DaemonContext, node_id: int) -> int:
-    """Start broker ID again, on the ports that it had."""
+    """Start broker ID again, on its previous ports."""
     print_answer(context, "POST", "cluster", "brokers", str(node_id), "start")
     return YES
 
@@ -133,7 +133,7 @@ groupd failover billing --to 2"""
     help="How long to wait for the members to return. [default: the daemon's, 5s]",
 )
 def fail_over_group(context: DaemonContext, group: str, to: int | None, **spans: str | None) -> int:
-    """Move the coordinator of GROUP, as when its broker changes."""
+    """Move the coordinator of GROUP, as in a real failover."""
     body: dict[str, str | int] = {name: span for name, span in spans.items() if span is not None}
     if to is not None:
         body["to"] = to

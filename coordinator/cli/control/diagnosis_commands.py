@@ -124,7 +124,7 @@ def _parse_rebalanced(
     help="How long to wait, in real time.",
 )
 def wait_for_group(context: DaemonContext, group: str, within: str, **wanted: Any) -> int:
-    """Wait until GROUP is as it should be: exit code 0 when it is, 1 with the reason when it is not in time."""
+    """Wait until GROUP meets all conditions. Exit code 0 if it does, 1 with the reason on timeout."""
     if parse_seconds(within) > MAX_WAIT_S:
         raise InvalidArguments(f"--within {within}: at most {MAX_WAIT_S // 60} minutes")
     conditions = {name: value for name, value in wanted.items() if value is not None}
@@ -179,7 +179,7 @@ _CLOSING_EVENTS: Final = (
 )
 @click.option("--follow", is_flag=True, help="Also print new entries, until Ctrl-C.")
 def show_ledger(context: DaemonContext, group: str | None, last: int, follow: bool) -> int:
-    """Say why GROUP, or any group, rebalanced: the last entries of the ledger."""
+    """Show why GROUP, or any group, rebalanced: the last entries of the ledger."""
     path = ("ledger",) if group is None else ("groups", group, "ledger")
     if not follow:
         print_answer(context, "GET", *path, query={"last": last})

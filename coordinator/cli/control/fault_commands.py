@@ -39,9 +39,9 @@ SUBCOMMANDS: Final = {
 
 @click.group(cls=DefaultSubcommand, default="list", subcommands=SUBCOMMANDS)
 def fault() -> None:
-    """Make requests of groups fail, hang or vanish, by the state of the group; `groupd fault` alone lists faults.
+    """Make requests of groups fail, hang or vanish. `groupd fault` alone lists the faults.
 
-    A fault is there until it has acted as often as it should, its time is over, or it is removed.
+    A fault ends after its number of hits or its time, or when you remove it.
     """
 
 
@@ -302,7 +302,7 @@ def show_fault(context: DaemonContext, name: str) -> int:
     help="How long to wait, in real time.",
 )
 def wait_for_fault(context: DaemonContext, name: str, hit: int, within: str) -> int:
-    """Wait until the fault NAME has hit N times: exit code 0 when it has, 1 when it has not in time."""
+    """Wait until the fault NAME has hit N times. Exit code 0 if it has, 1 on timeout."""
     if parse_seconds(within) > MAX_WAIT_S:
         raise InvalidArguments(f"--within {within}: at most {MAX_WAIT_S // 60} minutes")
     body = {"hit": hit, "within": within}

@@ -95,7 +95,7 @@ groupd top --json | jq '.groups[] | select(.offsets.lag > 1000) | .group.group_i
 
 @daemon_command(epilog=TOP_EPILOG, is_ended_by_interrupt=True)
 def show_top(context: DaemonContext) -> int:
-    """Show all groups: states, members, lag, open rebalances, and what happened last."""
+    """Show all groups: states, members, lag, open rebalances, and the last events."""
     from coordinator.cli.control.group_board import COLUMNS, GroupBoard, format_board_row
 
     if context.output.is_terminal and not context.is_json:
@@ -122,7 +122,7 @@ groupd console billing --print"""
 @click.argument("group", required=False)
 @click.option("--print", "is_printed", is_flag=True, help="Print the address without opening a browser.")
 def open_console(context: DaemonContext, group: str | None, is_printed: bool) -> int:
-    """Open the page of the daemon, at GROUP where one is named."""
+    """Open the page of the daemon, or of GROUP."""
     context.client.get_json("board")  # fail here rather than in the browser
     where = "" if group is None else f"/{quote(group, safe='')}"
     address = f"{context.client.url}/#/{quote(context.client.namespace or 'default', safe='')}{where}"

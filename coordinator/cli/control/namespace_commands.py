@@ -37,10 +37,10 @@ SUBCOMMANDS: Final = {
 
 @click.group(cls=DefaultSubcommand, default="list", subcommands=SUBCOMMANDS)
 def namespace() -> None:
-    """Whole brokers in the process of the daemon, each on its own port, with files in memory, for a test each.
+    """Add and remove brokers for tests in the process of the daemon, each with its own port and files in memory.
     `groupd namespace` alone lists them.
 
-    Commands that ask a daemon take --namespace NAME, and are then about that broker.
+    Commands that call a daemon take --namespace NAME to call that broker.
     """
 
 
@@ -83,7 +83,7 @@ def add_namespace(
     properties: dict[str, str],
     durable: bool,
 ) -> int:
-    """Make a broker called NAME; without it groupd finds one."""
+    """Create the broker NAME. Without NAME groupd chooses one."""
     body = {"name": name, "topics": dict(topics), "config": properties, "durable": durable}
     print_answer(context, "POST", "namespaces", body=body)
     return YES
@@ -91,7 +91,7 @@ def add_namespace(
 
 @daemon_command(epilog="Example: groupd namespace list")
 def list_namespaces(context: DaemonContext) -> int:
-    """List the brokers of the daemon, with addresses and contents. The first one is that of the daemon itself."""
+    """List the brokers of the daemon, with addresses and contents. The first one is the daemon's own broker."""
     print_answer(context, "GET", "namespaces")
     return YES
 
@@ -119,7 +119,7 @@ def _parse_addresses(_: click.Context, __: click.Parameter, values: Sequence[str
     "addresses", nargs=-1, required=True, metavar="LISTENER=HOST:PORT...", callback=_parse_addresses
 )
 def advertise_addresses(context: DaemonContext, name: str, addresses: dict[str, str]) -> int:
-    """Tell clients of the broker NAME that connect from now on to come to these addresses."""
+    """Set the addresses that the broker NAME advertises from now on."""
     print_answer(context, "PUT", "namespaces", name, "advertised", body=addresses)
     return YES
 
@@ -127,7 +127,7 @@ def advertise_addresses(context: DaemonContext, name: str, addresses: dict[str, 
 @daemon_command(epilog="Example: groupd namespace reset test-1")
 @name_argument()
 def reset_namespace(context: DaemonContext, name: str) -> int:
-    """Have the broker NAME be as it was when it was made: no groups, its first topics, the same port."""
+    """Reset the broker NAME to its initial state: no groups, its first topics, the same port."""
     print_answer(context, "POST", "namespaces", name, "reset")
     return YES
 
@@ -143,7 +143,7 @@ groupd namespace rm --all"""
 @click.argument("names", nargs=-1, metavar="NAME...")
 @click.option("--all", "is_all", is_flag=True, help="Remove all namespaces.")
 def remove_namespaces(context: DaemonContext, names: tuple[str, ...], is_all: bool) -> int:
-    """Remove the brokers of these NAMEs with all that they have."""
+    """Remove the brokers of these NAMEs with all their data."""
     if is_all == bool(names):
         raise InvalidArguments("either NAME or --all is required")
     if "" in names:

@@ -66,7 +66,7 @@ def record_group(
     every_new: bool,
     nothing: bool,
 ) -> int:
-    """Record the input of GROUP, or of every new group, or list the recorded groups."""
+    """Record the input of GROUP or of every new group, or list the recorded groups."""
     body = {} if mebibytes is None else {"bytes": mebibytes * MEBIBYTE}
     if group is None:
         _record_all(context, body, every_new=every_new, nothing=nothing)

@@ -84,7 +84,7 @@ def _parse_words(words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ..
     help="For freeze: members without a connection still expire.",
 )
 def control_clock(context: DaemonContext, words: tuple[str, ...], **options: Any) -> int:
-    """Hold the clock of GROUP, let it run, move it ahead; or say how it stands."""
+    """Stop, run or advance the clock of GROUP, or show it."""
     group, action, rest = _parse_words(words)
     if group == "":
         raise InvalidArguments("GROUP must not be empty")

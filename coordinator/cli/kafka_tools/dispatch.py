@@ -33,7 +33,7 @@ _SHORT_HELP: Final = "Run one of Kafka's tools: kafka-topics, kafka-configs, kaf
 )
 @click.argument("words", metavar="TOOL [ARGUMENTS]...", nargs=-1, type=click.UNPROCESSED)
 def run_kafka_tool(words: tuple[str, ...]) -> None:
-    """Run one of Kafka's tools; alone it lists them."""
+    """Run one of Kafka's tools. Without TOOL, list the tools."""
 
     if not words or words[0] in ("--help", "-h"):
         print("Usage: groupd kafka-tools TOOL [ARGUMENTS]...\n\nTools, with Kafka's options (TOOL --help):")

@@ -155,7 +155,7 @@ def dump_log(
     is_full: bool,
     output: Output,
 ) -> int:
-    """Print the records of a log: where, when, what kind, key and value in Kafka's words."""
+    """Print the records of a log: place, time, type, key and value, with Kafka's names."""
     selection = RecordFilter(
         frozenset(groups),
         frozenset(topics),

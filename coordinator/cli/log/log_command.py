@@ -34,8 +34,8 @@ class _LogCommands(Subcommands):
 
 @click.group(cls=_LogCommands, subcommands=SUBCOMMANDS)
 def log() -> None:
-    """Read, check and repair logs on disk, those of groupd and of a Kafka broker.
+    """Read, check and repair logs on disk, of groupd or of a Kafka broker.
 
-    A PATH is a segment (a .log file), the directory of a partition, or a whole data directory. Nothing is
-    changed, except by `recover` and `repair`; a daemon may go on writing.
+    A PATH is a segment (a .log file), the directory of a partition, or a whole data directory. Only `recover`
+    and `repair` change files; with the other commands a daemon may write meanwhile.
     """

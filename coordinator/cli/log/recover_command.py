@@ -26,7 +26,7 @@ Exit codes: 0 done; 1 a log cannot be opened, and the journal is kept for it; 2 
 )
 @report_errors
 def recover_journal(directory: str, without_journal: bool) -> int:
-    """Put what the journal of a data directory has into its logs."""
+    """Append the missing records from the journal of a data directory to its logs."""
     path, files = os.path.abspath(directory), OsFiles()
     if not is_data_directory(files, path):
         exit_with_error(f"{directory}: not a data directory")

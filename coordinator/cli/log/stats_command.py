@@ -39,7 +39,7 @@ _MAX_NAME: Final = 60
 @color_option
 @report_errors
 def show_stats(paths: tuple[str, ...], is_json: bool, top: int, offsets_decoder: bool, output: Output) -> int:
-    """Say what logs are made of: records, batches, bytes, live keys, by type and by group."""
+    """Count the records, batches, bytes and live keys of logs, by type and by group."""
     stats = LogStats(offsets_decoder)
     logs = find_logs_at(OsFiles(), paths)
     warn_of_journals(OsFiles(), logs)
