@@ -364,7 +364,7 @@ async def guard_describe_configs(
 async def guard_alter_configs(
     request: AlterConfigsRequest, helper: AuthHelper, budget: Budget
 ) -> GuardResult:
-    """Check ALTER_CONFIGS on each resource. The handler refuses all loggers, whatever the rights of the client."""
+    """Check ALTER_CONFIGS on each resource. The handler refuses all loggers, for every client."""
     return await _guard_alteration(request, helper, budget, always_passed_type=_BROKER_LOGGER)
 
 

@@ -74,7 +74,7 @@ def _wait_for_reader_close(descriptor: int) -> None:
 
 
 def warn(text: str) -> None:
-    """One line on standard error, whatever the text holds."""
+    """Print one line on standard error, for any text."""
     click.echo(f"{click.style('groupd:', fg='red')} {printable(text, _MAX_LINE)}", err=True)
 
 

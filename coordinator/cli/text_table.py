@@ -24,7 +24,7 @@ class Column(NamedTuple):
 
 
 def format_cell(value: object) -> str:
-    """What a cell says of a value. Text of clients cannot steer a terminal."""
+    """Return the text of a cell for a value. Text of clients cannot control a terminal."""
     text = "" if value is None else printable(str(value), _MAX_CELL)
     return text or EMPTY_CELL
 

@@ -219,7 +219,7 @@ class OneOf(Struct, frozen=True):
 
 
 class CustomBounds(Struct, frozen=True):
-    """Text or lists of a form that `matches` knows; `description` tells it to people. Kafka's error is a
+    """Text or lists of a form that `matches` knows; `description` is its text in messages. Kafka's error is a
     template with `name` and `value`."""
 
     description: str
@@ -297,7 +297,7 @@ class ConfigKey(Struct, frozen=True):
         return self.bounds.describe_allowed(self.kind)
 
     def format_canonical(self, text: str) -> str:
-        """The value as Kafka shows it, whatever was around it when it was set. Raises InvalidConfig.
+        """Return the value as Kafka shows it, without surrounding blanks. Raises InvalidConfig.
 
         Source: Kafka's `ConfigDef.convertToString`.
         """

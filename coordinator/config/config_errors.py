@@ -17,7 +17,7 @@ class ConfigError(Exception):
 
 
 def create_contradiction(name: str, value: int, how: str, other_name: str, other: int) -> ConfigError:
-    """What is wrong with two values that do not go together: how the first one is to the other."""
+    """Create the error for two contradictory values; `how` is the relation of the first to the second."""
     return ConfigError(f"{name} ({value}) {how} {other_name} ({other})", name, other_name)
 
 

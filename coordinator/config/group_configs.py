@@ -59,7 +59,7 @@ def find_broker_synonym(name: str) -> str:
 
 
 def check_group_configs(overrides: Mapping[str, str], broker: ConsumerGroupProperties) -> None:
-    """Raises InvalidConfig, in Kafka's words, for what a group of this broker cannot have."""
+    """Raises InvalidConfig, with Kafka's text, for a config that a group of this broker cannot have."""
     for name in overrides:
         if name not in GROUP_CONFIG_KEYS:
             raise InvalidConfig(f"Unknown group config name: {name}", name)

@@ -80,7 +80,7 @@ def find_cluster_id(environment: Mapping[str, str], *, in_image: bool) -> tuple[
 
 
 def apply_image_variables(settings: Settings, environment: Mapping[str, str]) -> set[str]:
-    """Set what variables of images say about node id and topics; properties that are set as such win. Return the
+    """Set node id and topics from variables of images; set properties take precedence. Return the
     variables that have an effect."""
     used = set()
     if settings.in_image:
@@ -96,7 +96,7 @@ def apply_image_variables(settings: Settings, environment: Mapping[str, str]) ->
 
 
 def apply_listener_variables(settings: Settings, environment: Mapping[str, str]) -> None:
-    """Set what variables say about listeners where the properties for it are not set. Raises ConfigError."""
+    """Set listeners from variables, unless the properties are set. Raises ConfigError."""
     if settings.is_default(_ADVERTISED):
         with settings.locate_errors():
             _advertise_host(settings, environment)
@@ -166,7 +166,7 @@ _DEFAULT_PORT: Final = "9092"
 
 
 class AdvertisedHost(Struct, frozen=True):
-    """Values for properties, "" for a property that stays as it is.
+    """Values for properties, "" for an unchanged property.
 
     `variable` is the one to name for them; `read` are all that count. `problem` is a sentence where the variable
     cannot be followed, else "".
@@ -182,7 +182,7 @@ class AdvertisedHost(Struct, frozen=True):
 def find_advertised_host(
     environment: Mapping[str, str], listeners: Iterable[str] | None, *, in_image: bool
 ) -> AdvertisedHost | None:
-    """Return what the variables ask for, None where they ask for nothing.
+    """Return the addresses that the variables set, or None without any.
 
     `listeners` is None where the default listeners are in force. Without `in_image` only Kafka's own variables are
     read. Call it where advertised.listeners is not set. Raises ConfigError.
@@ -274,7 +274,7 @@ ReadFile = Callable[[str], str]
 
 
 class ImageProperty(NamedTuple):
-    """A property, and the variable that tells it."""
+    """A property, and the variable that has its value."""
 
     name: str
     text: str
@@ -336,8 +336,8 @@ def _get_value(environment: Mapping[str, str], variable: str) -> str:
 
 
 def find_jaas_reader(environment: Mapping[str, str], read: ReadFile) -> Callable[[], tuple[str, str]] | None:
-    """What reads the JAAS file of the process, where the environment tells of one: what to call it, and its text.
-    Raises ConfigError."""
+    """Return a function for the JAAS configuration of the environment, or None. The function returns its name in
+    messages and its text. Raises ConfigError."""
     path = _find_jaas_path(environment)
     if path is not None:
         return lambda: (f"{_JAVA_OPTIONS}: {path}", _read_jaas(path, read))

@@ -21,7 +21,7 @@ _FORM: Final = "NAME:PARTITIONS:REPLICAS, or NAME:PARTITIONS:REPLICAS:CLEANUP_PO
 
 
 class InitialTopic(Struct, frozen=True):
-    """A topic to create unless it exists. -1 stands for the broker's default. `variable` asks for it."""
+    """A topic to create unless it exists. -1 stands for the broker's default. `variable` requests it."""
 
     variable: str
     name: str
@@ -37,7 +37,7 @@ class InvalidTopicText(ValueError):
 def parse_initial_topics(
     environment: Mapping[str, str], *, in_image: bool
 ) -> tuple[list[InitialTopic], list[str]]:
-    """Return the topics that the environment asks for, each name once, and a sentence for each invalid entry.
+    """Return the topics that the environment requests, each name once, and a sentence for each invalid entry.
 
     Without `in_image` the variable CREATE_TOPICS is not read: another program may use it outside of the image.
     """
@@ -74,7 +74,7 @@ def _strip(text: str) -> str:
 
 
 def _unquote(text: str) -> str:
-    """The characters of bash's $'...'; any other text as it is."""
+    """Return the characters of bash's $'...'; any other text unchanged."""
     if not (text.startswith("$'") and text.endswith("'") and len(text) > 2):
         return text
     return text[2:-1].replace(r"\n", "\n").replace(r"\t", "\t")

@@ -37,7 +37,7 @@ _LISTENER_PROPERTIES: Final = (
 
 
 class ListenerProperty(NamedTuple):
-    """What a name like `listener.name.internal.plain.sasl.jaas.config` stands for."""
+    """The parts of a name such as `listener.name.internal.plain.sasl.jaas.config`."""
 
     listener: str
     """In lower case."""
@@ -56,7 +56,7 @@ def _split_name(name: str) -> ListenerProperty | None:
 
 
 def parse_listener_property(name: str) -> ListenerProperty | None:
-    """What the name of a listener's property stands for; None for every other name."""
+    """Parse the name of a listener's property; return None for every other name."""
     found = _split_name(name)
     if found is None or found.name not in PROPERTIES:
         return None

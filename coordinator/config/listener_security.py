@@ -210,7 +210,7 @@ def _create_tls_settings(values: ListenerValues, listener: Listener) -> TlsSetti
 
 
 def _check_store(values: ListenerValues, listener: Listener, store: str) -> None:
-    """Raises ConfigError for what `DefaultSslEngineFactory` refuses of a store."""
+    """Raises ConfigError for a store that `DefaultSslEngineFactory` refuses."""
     location, type_, password = (f"ssl.{store}.{part}" for part in ("location", "type", "password"))
     is_keystore = store == "keystore"
     texts = "ssl.keystore.key" if is_keystore else "ssl.truststore.certificates"

@@ -1,8 +1,8 @@
-"""What a listener that is not PLAINTEXT is set to, checked.
-`coordinator/config/listener_security.py` makes it.
+"""The checked settings of a listener that is not PLAINTEXT.
+`coordinator/config/listener_security.py` creates them.
 
-A field that is named as a property has its value for this listener; "" where it is not set. What is secret is not
-in a `repr`.
+A field with the name of a property has its value for this listener; "" if it is not set. Secrets are not in a
+`repr`.
 """
 
 from collections.abc import Mapping

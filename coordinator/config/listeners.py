@@ -40,7 +40,7 @@ class Address(NamedTuple):
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it stands for every interface: no host, 0.0.0.0, or ::, however it is written."""
+        """Whether it means every interface: no host, 0.0.0.0, or :: in any form."""
         packed = pack_address(self.host)
         return not self.host or (bool(packed) and not any(packed))
 

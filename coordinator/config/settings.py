@@ -1,4 +1,4 @@
-"""The merged properties of a broker, each with what set it, and what a start says about them."""
+"""The merged properties of a broker with their sources, and the notices of a start about them."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -36,14 +36,14 @@ _MECHANISMS: Final = "sasl.enabled.mechanisms"
 
 
 class Origin(NamedTuple):
-    """What set a property: the source, and what in it."""
+    """The source of a property, and the name in the source."""
 
     source: str
     label: str
 
 
 class Settings(Struct):
-    """Properties as text, each with what set it last, and what a start says about all that was read."""
+    """Properties as text, each with its last source, and the notices of a start."""
 
     texts: dict[str, str] = field(default_factory=dict)
     origins: dict[str, Origin] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Settings(Struct):
     def create_listener_settings(
         self, config: Config, listeners: Iterable[Listener]
     ) -> dict[str, "ListenerSettings"]:
-        """What each listener that is not PLAINTEXT asks of a client, by its name. Raises ConfigError."""
+        """Return the security of each listener that is not PLAINTEXT, by its name. Raises ConfigError."""
         found: dict[str, ListenerSettings] = {}
         for listener in listeners:
             if listener.protocol is not SecurityProtocol.PLAINTEXT:
@@ -102,7 +102,7 @@ class Settings(Struct):
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:
-        """Let each ConfigError of the block name what set the properties at fault."""
+        """Add the sources of the invalid properties to each ConfigError of the block."""
         try:
             yield
         except ConfigError as error:
@@ -124,8 +124,8 @@ class Settings(Struct):
             del self.texts[_CONTROL], self.origins[_CONTROL]
 
     def listen_where_advertised(self) -> None:
-        """Does as Kafka's images: where the environment tells `advertised.listeners` alone, their ports are opened,
-        on every address. Raises ConfigError.
+        """As Kafka's images do, open the ports of `advertised.listeners` on every address, if only the environment sets
+        it and nothing sets `listeners`. Raises ConfigError.
         """
         advertised = self.origins.get(_ADVERTISED)
         if self.is_default(_LISTENERS) and advertised is not None and advertised.source == ENVIRONMENT:
@@ -156,7 +156,7 @@ class Settings(Struct):
         self.notices.append(StartNotice(text))
 
     def start_notices(self, closed: Iterable[str] = (), brokers: int = 1) -> list[StartNotice]:
-        """Return what a start says about the configuration, information first.
+        """Return the notices of a start about the configuration, information first.
 
         `closed` are the names of listeners that stay closed; `brokers` is the number of brokers in this process.
         """

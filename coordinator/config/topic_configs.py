@@ -22,7 +22,7 @@ _Synonym = tuple[str, str, ConfigSource]
 
 
 class EffectiveConfig(NamedTuple):
-    """What one property is, and why.
+    """The value of one property, and its sources.
 
     `source` is what CreateTopics answers: the controller of Kafka looks for all names of a broker property.
     DescribeConfigs answers `described_source`: a value of `log.retention.hours` is a default there, because
@@ -115,8 +115,8 @@ class TopicDefaults:
         return TOPIC_CONFIG_KEYS[name].parse(text)
 
     def validate(self, overrides: Mapping[str, str]) -> None:
-        """Check what a client wants to set. Raises InvalidConfig with Kafka's text for an unknown name, then for a
-        bad value, then for values that contradict each other. Source: Kafka's `LogConfig.validate`.
+        """Check the configs that a client sets. Raises InvalidConfig with Kafka's text for an unknown name, then for
+        a bad value, then for values that contradict each other. Source: Kafka's `LogConfig.validate`.
         """
         keys = {INTERNAL_SEGMENT_BYTES.name: INTERNAL_SEGMENT_BYTES, **TOPIC_CONFIG_KEYS}
         for name in overrides:
@@ -174,7 +174,7 @@ class TopicDefaults:
 
 
 def _find_broker_synonyms(key: ConfigKey, broker_properties: Mapping[str, str]) -> list[_Synonym]:
-    """Return what DescribeConfigs says of the broker properties behind a property of topics.
+    """Return the synonyms in DescribeConfigs: the broker properties behind a property of topics.
 
     Source: Kafka's `ConfigHelper.configSynonyms`, which leaves out all before the first name.
     """

@@ -255,5 +255,5 @@ UNSUPPORTED_IMAGE_VARIABLES: Final[Mapping[str, UnsupportedSetting]] = {
 
 
 def describe_unsupported_setting(label: str, unsupported: UnsupportedSetting) -> str:
-    """Return the warning for a name that asks for a function which groupd lacks. `label` shows its source, too."""
+    """Return the warning for a name of a function that groupd lacks. `label` shows its source, too."""
     return f"{label} has no effect, because {unsupported.reason}"

@@ -12,7 +12,7 @@ from coordinator.core.shared_types import CONSUMER_ASSIGNORS
 
 
 def parse_connection_counts(text: str) -> dict[str, int]:
-    """HOST:COUNT, … by host, as it is written. Raises ValueError."""
+    """Parse HOST:COUNT, … by host; hosts are unchanged. Raises ValueError."""
     lowest, highest = LIMITS[ConfigType.INT]
     counts: dict[str, int] = {}
     listed = text.strip().rstrip(",")  # Java's split drops empty strings at the end

@@ -271,7 +271,7 @@ def add_acls(
 
 
 def _why_without_effect(acl: AclBinding) -> str | None:
-    """A broker takes such a one, and never asks for it."""
+    """A broker accepts such an ACL, but never evaluates it."""
     supported = (AclOperation.ALL, *SUPPORTED_OPERATIONS[acl.resource_type])
     if acl.operation in supported:
         return None

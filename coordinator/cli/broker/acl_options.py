@@ -34,7 +34,7 @@ class NamedResource(NamedTuple):
 
 
 def resource_options(*, is_filter: bool) -> Callable[[Any], Any]:
-    """--topic, --group and so on, and what kind of names these are: passed on as `resources` and `pattern_type`, by
+    """Add --topic, --group and so on, with the pattern type. They are passed on as `resources` and `pattern_type`, by
     way of `gathered`."""
     patterns = _FILTER_PATTERNS if is_filter else _PATTERNS
     default = "any" if is_filter else "literal"
@@ -94,7 +94,7 @@ def pop_pattern_type(named: dict[str, Any], default: PatternType) -> PatternType
 
 
 def operation_option(*, is_filter: bool) -> Callable[[Any], Any]:
-    """--operation, passed on as `operations`: what `parse_operations` takes."""
+    """--operation, passed on as `operations`, the argument of `parse_operations`."""
     default = "any" if is_filter else "All"
     return click.option(
         "--operation",

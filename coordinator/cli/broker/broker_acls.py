@@ -19,7 +19,7 @@ from protocol.messages.describe_acls import DescribeAclsRequest
 
 
 class BrokerAcls:
-    """All methods raise BrokerError for an error in the answer, and what the connection raises."""
+    """All methods raise BrokerError for an error in the response, and the errors of the connection."""
 
     def __init__(self, broker: RequestSender) -> None:
         self._broker = broker
@@ -58,7 +58,7 @@ class BrokerAcls:
             _check_error(result)
 
     def delete_acls(self, filters: list[AclFilter]) -> set[AclBinding]:
-        """Remove what any of the filters selects. Returns the removed ACLs."""
+        """Remove the ACLs that any of the filters selects, and return them."""
         requested = [
             DeleteAclsFilter(
                 resource_type_filter=wanted.resource_type,

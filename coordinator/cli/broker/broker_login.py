@@ -1,4 +1,4 @@
-"""Logging in at a broker by SASL: what a command says before it may ask anything."""
+"""The SASL login of a command at a broker, before its first request."""
 
 import secrets
 from collections.abc import Callable

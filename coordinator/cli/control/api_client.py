@@ -1,4 +1,4 @@
-"""A running daemon, asked over HTTP. Loads urllib3: a command imports this when it runs, and not before."""
+"""A client of a running daemon over HTTP. It loads urllib3, so a command imports it only when it runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -160,7 +160,7 @@ class ApiClient:
         raise self._create_error(response.status, said, method, path)
 
     def _prefix_namespace(self, path: tuple[str, ...]) -> tuple[str, ...]:
-        """Where a namespace has what the daemon has at a path; namespaces are the daemon's."""
+        """Return the path of a namespace for a path of the daemon. The list of namespaces has a single path."""
         if self.namespace is None or path[0] == _NAMESPACES:
             return path
         return (_NAMESPACES, self.namespace, *path)

@@ -53,7 +53,7 @@ _BAD_REQUEST: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class DaemonContext:
-    """The daemon that a command calls, and the form of its output. `is_json` prints the response as it is."""
+    """The daemon that a command calls, and the form of its output. `is_json` prints the unchanged response."""
 
     client: "ApiClient"
     is_json: bool
@@ -178,7 +178,7 @@ def _create_context(
 
 
 def _describe_actor() -> str:
-    """Who asks, for the log of the daemon and the ledger."""
+    """Return the name of the actor, for the log of the daemon and the ledger."""
     user = os.environ.get("USER")
     actor = os.environ.get("GROUPD_ACTOR") or (f"{user} at the command line" if user else "the command line")
     return "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in actor)

@@ -76,7 +76,7 @@ _SERVER_ERROR: Final = 500
 
 
 class FollowedEvent(NamedTuple):
-    """One event; `value` is what the API says of it. `is_restart`: a gap because the daemon has restarted."""
+    """One event; `value` is its JSON from the API. `is_restart`: a gap because the daemon has restarted."""
 
     kind: str
     value: Mapping[str, Any]

@@ -26,7 +26,7 @@ from coordinator.cli.control.daemon_url import DEFAULT_TIMEOUT_S
 from coordinator.core.message_text import printable
 
 SUBCOMMANDS: Final = {
-    "add": Subcommand("cli.control.fault_commands:add_fault", "Make a fault."),
+    "add": Subcommand("cli.control.fault_commands:add_fault", "Add a fault."),
     "list": Subcommand("cli.control.fault_commands:list_faults", "List faults with their numbers of hits."),
     "release": Subcommand(
         "cli.control.fault_commands:release_fault", "Release requests and responses that a fault holds."

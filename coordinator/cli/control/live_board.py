@@ -1,4 +1,4 @@
-"""The board on a terminal, drawn anew when something happens."""
+"""The board on a terminal, drawn again after each event."""
 
 from collections import Counter, deque
 from threading import Event as Signal

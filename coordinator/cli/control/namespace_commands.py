@@ -21,7 +21,7 @@ from coordinator.cli.control.daemon_command import (
 from coordinator.core.message_text import printable
 
 SUBCOMMANDS: Final = {
-    "add": Subcommand("cli.control.namespace_commands:add_namespace", "Make a namespace."),
+    "add": Subcommand("cli.control.namespace_commands:add_namespace", "Create a namespace."),
     "advertise": Subcommand(
         "cli.control.namespace_commands:advertise_addresses", "Set the advertised addresses of a broker."
     ),

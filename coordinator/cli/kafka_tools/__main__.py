@@ -1,4 +1,5 @@
-"""`python -m coordinator.cli.kafka_tools TOOL [ARGUMENTS]`: what the image's links call, each with its own name."""
+"""`python -m coordinator.cli.kafka_tools TOOL [ARGUMENTS]`: the command behind the image's links, each with its
+own name."""
 
 import sys
 import warnings

@@ -132,7 +132,7 @@ class _Entities(NamedTuple):
 
 
 class _Changes(NamedTuple):
-    """What --alter asks for."""
+    """The changes of --alter."""
 
     added: dict[str, str]
     deleted: tuple[str, ...]
@@ -161,7 +161,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _check_options(options: ParsedOptions) -> _Entities:
-    """Return what the options name. Raises UsageError."""
+    """Return the resource that the options name. Raises UsageError."""
     if options.count(("describe", "alter")) != 1:
         raise UsageError("Command must include exactly one action: --describe, --alter")
     if not options.has("bootstrap-server"):

@@ -196,7 +196,7 @@ def _print_record(record: FetchedRecord, formatter: RecordFormatter, *, skips: b
 
 
 def _close_source(source: "_PartitionReader | GroupConsumer") -> None:
-    """Leave the group; a coordinator that has gone does not matter any more."""
+    """Leave the group, and ignore an unreachable coordinator."""
     try:
         source.close()
     except KafkaError as error:
@@ -204,7 +204,7 @@ def _close_source(source: "_PartitionReader | GroupConsumer") -> None:
 
 
 def _configure(options: ParsedOptions) -> _ConsumerOptions:
-    """Raises UsageError, ToolFailure. Prints what Kafka's tool warns of."""
+    """Raises UsageError, ToolFailure. Prints the warnings of Kafka's tool."""
     _check_options(options)
     from_file = read_properties(options.get("command-config") or options.get("consumer.config"))
     from_options = parse_pairs([*options.all("command-property"), *options.all("consumer-property")])

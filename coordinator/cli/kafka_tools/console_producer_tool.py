@@ -99,7 +99,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _configure(options: ParsedOptions) -> _ProducerOptions:
-    """Raises UsageError, ToolFailure. Prints what Kafka's tool warns of."""
+    """Raises UsageError, ToolFailure. Prints the warnings of Kafka's tool."""
     _check_old_names(options)
     properties = {
         **read_properties(options.get("command-config") or options.get("producer.config")),

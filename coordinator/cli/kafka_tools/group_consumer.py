@@ -89,7 +89,7 @@ class GroupConsumer:
         self._member.leave()
 
     def _update_topics(self) -> None:
-        """Subscribe to the topics that exist, and anew when one appears or grows."""
+        """Subscribe to the existing topics, and again when a topic appears or grows."""
         if self._next_update.left_s > 0:
             return
         wanted = None if self._topic is None else [self._topic]

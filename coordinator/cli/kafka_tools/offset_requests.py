@@ -77,7 +77,7 @@ def _make_request(timestamps: Mapping[TopicPartition, int], isolation_level: int
 
 
 def _offset_or_error(answer: Any) -> int | KafkaError:
-    """Raises KafkaError where the leader has moved: it is to be looked up anew."""
+    """Raises KafkaError if the leader has moved; the caller looks it up again."""
     if answer.error_code == ErrorCode.NONE:
         return int(answer.offset)
     error = error_from_code(answer.error_code)

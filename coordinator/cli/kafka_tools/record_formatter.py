@@ -51,7 +51,7 @@ class RecordFormatter:
         }
 
     def format(self, fetched: FetchedRecord) -> bytes:
-        """Return what to print. Raises KafkaError where a deserializer does not take the bytes."""
+        """Return the bytes to print. Raises KafkaError if a deserializer refuses the bytes."""
         if self._is_silent:
             return b""
         columns = [self._format_column(column, fetched) for column in self._columns]

@@ -96,12 +96,12 @@ class DecodedRecord(NamedTuple):
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether it says that its key has no value any more."""
+        """Whether the record is a tombstone."""
         return self.record.value is None and self.type != CONTROL
 
     @property
     def group(self) -> str | None:
-        """The group that a record of `__consumer_offsets` belongs to, where it tells."""
+        """The group of a record of `__consumer_offsets`, if its key has one."""
         if self.key is None or self.type in (RECORD, CONTROL, TRANSACTION):
             return None
         group: str | None = self.key.get("group")
@@ -216,7 +216,7 @@ def _decode_offsets_record(record: Record) -> DecodedFields:
 
 
 def decode_type_and_group(key: bytes | None) -> tuple[str, str | None]:
-    """The type of a record of `__consumer_offsets`, and its group where the key tells, from the key alone."""
+    """Return the type of a record of `__consumer_offsets`, and its group if the key has one, from the key alone."""
     name, fields, _, _ = _decode_offsets_record(Record(UNASSIGNED_OFFSET, NO_TIMESTAMP, key, None))
     return name, None if fields is None else fields.get("group")
 
@@ -227,7 +227,7 @@ def find_decode_error(record: Record) -> str | None:
 
 
 def _undecoded_key_fields(key_type: int, key: bytes) -> Fields:
-    """A key of a type that is not decoded: the group is what all of them begin with."""
+    """A key of a type that is not decoded. All of these begin with the group."""
     fields: Fields = {"type": key_type}
     if key_type in TYPE_NAMES and len(key) >= 2 * _INT16.size:
         (length,) = _INT16.unpack_from(key, _INT16.size)
@@ -339,7 +339,7 @@ def key_fields(key: Any) -> dict[str, Any]:
 
 
 def value_fields(value: Any, subscription: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
-    """All that a value says; `subscription` tells what a member of the classic protocol subscribed to."""
+    """Return all fields of a value; `subscription` decodes that of a member of the classic protocol."""
 
     def plain(part: Any) -> Any:
         if isinstance(part, ClassicProtocol):

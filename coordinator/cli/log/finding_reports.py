@@ -42,7 +42,7 @@ _MAX_TEXT: Final = 2000
 
 
 class FindingText(NamedTuple):
-    """What there is to say about a finding, each printable."""
+    """The printable parts of a report on a finding."""
 
     where: str
     at: str

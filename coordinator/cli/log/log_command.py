@@ -1,4 +1,4 @@
-"""`groupd log`: what the logs on disk say, for people. Each subcommand is a module of its own."""
+"""`groupd log`: reads, checks and repairs logs on disk. Each subcommand is a module of its own."""
 
 import sys
 from typing import Any, Final

@@ -89,7 +89,7 @@ def warn_of_journals(files: Files, logs: Sequence[LogListing]) -> None:
 
 
 def check_journals(files: Files, logs: Sequence[LogListing]) -> None:
-    """Ends the command where logs lack what the journal can give back: that is not lost."""
+    """End the command if logs lack records that the journal has, so that none is lost."""
     check = JournalCheck(files, logs)
     recoverable = {path: lack for path, lack in check.missing_tails.items() if lack.gap_end_offset is None}
     check.missing_tails = recoverable

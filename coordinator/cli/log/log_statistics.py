@@ -90,7 +90,7 @@ class BatchCount:
 
 
 class _LatestRecord:
-    """The last record of a key: its bytes, whether it is a tombstone, and who counts it."""
+    """The last record of a key: its bytes, whether it is a tombstone, and the statistics that count it."""
 
     __slots__ = ("counts", "is_tombstone", "size_bytes")
 
@@ -164,7 +164,7 @@ COLUMNS: Final = {
 
 
 class LogStats:
-    """What some logs are made of."""
+    """Statistics of some logs."""
 
     def __init__(self, is_offsets: bool) -> None:
         """Create empty statistics. `is_offsets` counts all logs as `__consumer_offsets`, independent of their

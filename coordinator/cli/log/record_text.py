@@ -101,7 +101,7 @@ def _format_batch(header: BatchHeader, position: int) -> str:
 
 
 def batch_fields(header: BatchHeader) -> Fields:
-    """What a record's batch says of all its records."""
+    """The fields of a record's batch that apply to all its records."""
     return {
         "base_offset": header.base_offset,
         "last_offset": header.last_offset,

@@ -1,4 +1,4 @@
-"""`groupd log recover`: a data directory after a crash, made ready for any broker."""
+"""`groupd log recover`: recovers a data directory after a crash, so that any broker can use it."""
 
 import os
 

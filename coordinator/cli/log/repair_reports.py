@@ -1,4 +1,4 @@
-"""What `groupd log repair` tells of each log where no person looks on."""
+"""The report of `groupd log repair` on each log, in a pipe or a file."""
 
 import json
 from typing import Final, NamedTuple, Protocol
@@ -115,7 +115,7 @@ def format_loss_place(loss: RepairLoss) -> str:
 
 
 def format_loss_reason(loss: RepairLoss) -> str:
-    """Which offsets are gone, and why."""
+    """Return the text for the lost offsets and the reason."""
     offsets = f"offsets from {loss.first_offset}"
     if loss.end_offset is not None:
         offsets += f" to before {loss.end_offset}"

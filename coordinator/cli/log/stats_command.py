@@ -1,4 +1,4 @@
-"""`groupd log stats`: what logs are made of."""
+"""`groupd log stats`: counts records, keys and bytes of logs."""
 
 import json
 from collections.abc import Sequence

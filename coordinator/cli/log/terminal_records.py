@@ -141,7 +141,7 @@ _UUID_GROUPS: Final = 5
 
 
 def shorten_member_ids(member_ids: Iterable[str]) -> dict[str, str]:
-    """What to call each member among these.
+    """Return a short name for each of these members.
 
     A coordinator makes a member id of the client's id (or the instance id of a static member) and a UUID. Of the
     UUID the first of its five groups stays, more where two members would be called the same. Other ids stay whole.

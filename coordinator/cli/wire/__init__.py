@@ -1,4 +1,4 @@
-"""`groupd wire`: prints bytes of the protocol field by field, for people who debug a client.
+"""`groupd wire`: prints bytes of the protocol field by field, to debug a client.
 
 The commands read with the reference codec (construct), which the daemon never imports.
 """
