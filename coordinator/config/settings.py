@@ -124,9 +124,8 @@ class Settings(Struct):
             del self.texts[_CONTROL], self.origins[_CONTROL]
 
     def listen_where_advertised(self) -> None:
-        """As Kafka's images do, open the ports of `advertised.listeners` on every address, if only the environment sets
-        it and nothing sets `listeners`. Raises ConfigError.
-        """
+        """As Kafka's images do, open the ports of `advertised.listeners` on every address, if the environment
+        sets it and nothing sets `listeners`. Raises ConfigError."""
         advertised = self.origins.get(_ADVERTISED)
         if self.is_default(_LISTENERS) and advertised is not None and advertised.source == ENVIRONMENT:
             with self.locate_errors():

@@ -115,8 +115,8 @@ class TopicDefaults:
         return TOPIC_CONFIG_KEYS[name].parse(text)
 
     def validate(self, overrides: Mapping[str, str]) -> None:
-        """Check the configs that a client sets. Raises InvalidConfig with Kafka's text for an unknown name, then for
-        a bad value, then for values that contradict each other. Source: Kafka's `LogConfig.validate`.
+        """Check the configs that a client sets. Raises InvalidConfig with Kafka's text for an unknown name,
+        then for a bad value, then for values that contradict each other. Source: Kafka's `LogConfig.validate`.
         """
         keys = {INTERNAL_SEGMENT_BYTES.name: INTERNAL_SEGMENT_BYTES, **TOPIC_CONFIG_KEYS}
         for name in overrides:

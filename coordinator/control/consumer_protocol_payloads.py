@@ -161,13 +161,13 @@ class SubscriptionReader:
 
 
 def list_owned_partitions(subscription: ConsumerProtocolSubscription) -> list[PartitionKey]:
-    """What a member says that it has."""
+    """The owned partitions in a member's subscription."""
     return [(topic.topic, number) for topic in subscription.owned_partitions for number in topic.partitions]
 
 
 def read_subscription(view: GroupView, member: MemberView, reader: SubscriptionReader) -> list[str] | None:
-    """The topics that a member wants, by name; None where it says nothing of the consumer protocol's, or where that
-    is too large to be decoded."""
+    """Return the subscribed topics of a member, by name; None if the subscription is not of the consumer protocol or
+    too large to decode."""
     if view.protocol_type != PROTOCOL_TYPE or not (member.metadata or member.consumer):
         return None
     topics = reader.read_topics(member)

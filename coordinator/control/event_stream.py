@@ -46,7 +46,7 @@ _MEMBER_BYTES: Final = 300
 
 
 class StreamEvent(NamedTuple):
-    """What a reader gets: a number to go on from, the class of what happened (or "gap"), and one line of JSON."""
+    """An event for a reader: the number to resume from, the class of the event (or "gap"), and one line of JSON."""
 
     seq: int
     kind: str
@@ -346,7 +346,7 @@ _OMITTED_FIELDS: Final = frozenset({"group_id", "generation_id", "member"})
 def build_event_value(
     seq: int, event: group_event_types.GroupEvent, at_ms: int, group_time_ms: int
 ) -> dict[str, object]:
-    """An event with its number; `at_ms` is Unix time, `group_time_ms` what the clock of its group said then."""
+    """An event with its number; `at_ms` is Unix time, `group_time_ms` the time of its group's clock."""
     value: dict[str, object] = {
         "seq": seq,
         "kind": get_wire_name(type(event)),

@@ -79,12 +79,12 @@ def select_known_names(names: NamePattern, known: Collection[str], pointer: str,
 
 
 def unknown_name_problem(name: str, known: Collection[str], pointer: str, what: str) -> Problem:
-    """Return the problem of a name that is not known. `what`: as `select_known_names` takes it."""
+    """Return the problem of an unknown name. `what`: as for `select_known_names`."""
     return invalid_field_problem(pointer, f"{printable(name)!r} is not {what} {suggest(name, known)}")
 
 
 def _compile_wildcard(pattern: str) -> Callable[[str], bool]:
-    """Whether a name is as a pattern says. A regular expression would try every way to share out a long name."""
+    """Whether a name matches a pattern. A regular expression would try every way to share out a long name."""
     start, *middle, end = pattern.split("*")
     least = len(start) + len(end)
 
@@ -103,7 +103,7 @@ def _compile_wildcard(pattern: str) -> Callable[[str], bool]:
 
 
 def compile_number_pattern(number: NumberPattern, pointer: str) -> Callable[[int], bool]:
-    """Whether a number is as asked for. Raises Problem (bad-request)."""
+    """Whether a number meets a comparison. Raises Problem (bad-request)."""
     if isinstance(number, int):
         wanted: int = number
         return lambda found: found == wanted
@@ -120,7 +120,7 @@ def matches_any(pattern: Callable[[str], bool] | None, names: Iterable[str]) -> 
 
 
 def invalid_field_problem(pointer: str, why: str) -> Problem:
-    """A rule that says what no rule can say."""
+    """Create the problem of an invalid field."""
     name = pointer.removeprefix("/").replace("/", ".")
     return Problem(ProblemKind.BAD_REQUEST, f"{name} is invalid", f"{name}: {why}.", {"pointer": pointer})
 

@@ -72,7 +72,7 @@ class InternalGroupClient:
 
     @property
     def partitions(self) -> Sequence[CoordinatorPartition[GroupShard]]:
-        """All of them, whatever their state."""
+        """All groups, in any state."""
         return self._runtime.partitions
 
     def find_partition(self, group_id: str) -> CoordinatorPartition[GroupShard]:

@@ -1,4 +1,4 @@
-"""When and why groups were removed: for explanations, waits and errors about a group that is gone."""
+"""Times and reasons of removals of groups, for explanations, waits and errors about a removed group."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -56,7 +56,7 @@ class GroupRemovals:
         """The operation in progress on a group, or (None) on all groups, and its operator."""
 
     def find(self, group_id: str) -> GroupRemoval | None:
-        """Return the last removal of a group, which may have been created anew since."""
+        """Return the last removal of a group, which may exist again."""
         return self._removals.get(group_id)
 
     def newest(self, prefix: str, limit: int) -> list[GroupRemoval]:

@@ -47,7 +47,7 @@ class ConnectionSnapshot(NamedTuple):
 
 
 class MemberConnections:
-    """What the connections of a server tell of members. Looks at all of them: for what people ask."""
+    """The members on the connections of a server. It examines all connections, so it serves operators only."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

@@ -19,7 +19,7 @@ NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class TopicEntry(NamedTuple):
-    """What the file says of a topic."""
+    """The entry of a topic in the file."""
 
     topic_id: bytes
     partitions: int

@@ -34,8 +34,8 @@ class NamedResource(NamedTuple):
 
 
 def resource_options(*, is_filter: bool) -> Callable[[Any], Any]:
-    """Add --topic, --group and so on, with the pattern type. They are passed on as `resources` and `pattern_type`, by
-    way of `gathered`."""
+    """Add --topic, --group and so on, with the pattern type. They are passed on as `resources` and `pattern_type`,
+    by way of `gathered`."""
     patterns = _FILTER_PATTERNS if is_filter else _PATTERNS
     default = "any" if is_filter else "literal"
 

@@ -169,7 +169,7 @@ class ClockRegistry:
     async def set_clock(
         self, group_id: str | None, *, frozen: bool, expires_disconnected: bool
     ) -> ClockState:
-        """Holds a clock, or lets it run. Raises Problem (too-many)."""
+        """Stop or start a clock. Raises Problem (too-many)."""
         async with self.locks(group_id):
             # One instant for all: a clock that was only held is not behind by the time that this takes.
             exists, process = self.find_state(group_id) is not None, self.process_now()
@@ -315,7 +315,7 @@ class ClockRegistry:
         return [self.runtime.find_partition(group_id) for group_id in self.times.by_group]
 
     def _shift_deadlines(self, group_ids: list[str], by_ms: int) -> None:
-        """Moves all that groups wait for, and has every timer of theirs armed anew, at once."""
+        """Move all deadlines of groups, and arm all their timers again, at once."""
         by_partition: dict[int, list[str]] = {}
         for group_id in group_ids:
             by_partition.setdefault(self.runtime.find_partition(group_id).number, []).append(group_id)

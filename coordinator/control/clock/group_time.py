@@ -54,7 +54,8 @@ class GroupTime:
         self._frozen_now = Now(self._frozen_now.monotonic_ms + by_ms, self._frozen_now.wall_ms + by_ms)
 
     def to_process_ms(self, deadline_ms: int, process: Now) -> int | None:
-        """The monotonic time of the process at which this clock says `deadline_ms`; None when it will not."""
+        """Return the monotonic time of the process at which this clock reaches `deadline_ms`; None if it never
+        does."""
         if self._frozen_now is None:
             return deadline_ms - self._ahead_ms.monotonic_ms
         return process.monotonic_ms if deadline_ms <= self._frozen_now.monotonic_ms else None

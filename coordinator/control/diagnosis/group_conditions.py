@@ -38,17 +38,17 @@ class Condition(Protocol):
         """What is so instead; it does not hold."""
 
     def explain_unmet(self, snapshot: GroupSnapshot) -> str:
-        """Explain in a sentence, without a full stop, why the condition does not hold and who causes it; ""
-        where the state of the group explains it."""
+        """Explain in a sentence, without a full stop, why the condition does not hold and which member causes
+        it; "" if the state of the group explains it."""
 
     def describe_met(self, snapshot: GroupSnapshot) -> str:
-        """What is so, in a few words; it holds. "" where the state of the group says it."""
+        """Describe the condition that holds, in a few words; "" if the state of the group shows it."""
 
     def list_topics(self, snapshot: GroupSnapshot) -> frozenset[str]:
         """The topics that it is about."""
 
     def compute_due_ms(self, snapshot: GroupSnapshot) -> int | None:
-        """In what group time it may hold without anything happening; None where time alone changes nothing."""
+        """Return the group time after which it may hold without an event; None if time alone changes nothing."""
 
     @property
     def reads_offsets(self) -> bool:

@@ -95,7 +95,7 @@ def explain_snapshot(snapshot: GroupSnapshot, hint_providers: Sequence[HintProvi
 def collect_hints(
     snapshot: GroupSnapshot, found: Sequence[GroupFinding], hint_providers: Sequence[HintProvider]
 ) -> list[str]:
-    """What can be done: the hints of providers first, which know what operators did."""
+    """Return hints for the operator, first those of providers, which know the actions of operators."""
     provided = (
         []
         if snapshot.view is None

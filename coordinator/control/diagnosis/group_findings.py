@@ -76,7 +76,7 @@ def find_ghosts(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
 
 
 def find_awaited_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Members that a rebalance waits for: what each is likely to be doing."""
+    """Members that a rebalance waits for, with the likely activity of each."""
     view = snapshot.view
     if view is None or view.rebalance is None:
         return

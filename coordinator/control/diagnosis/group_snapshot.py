@@ -84,7 +84,7 @@ class ClusterView(Protocol):
         """
 
     def find_removal(self, group_id: str) -> GroupRemoval | None:
-        """The last removal of a group, which may have been created anew since."""
+        """The last removal of a group, which may exist again."""
 
     def find_similar_groups(self, group_id: str) -> list[str]:
         """Names of groups that are like one."""
@@ -267,7 +267,7 @@ class GroupSnapshot:
 
     @property
     def are_assignments_read(self) -> bool:
-        """Whether it is known what every member has."""
+        """Whether the partitions of every member are known."""
         return len(self.assignments) == len(self.all_members)
 
     @cached_property
@@ -307,7 +307,7 @@ class GroupSnapshot:
     # Offsets
 
     def compute_lags(self, topic: str) -> Sequence[Lag]:
-        """How far each partition of a topic, as it is now, is behind."""
+        """Return the present lag of each partition of a topic."""
         found = self._lags.get(topic)
         if found is None:
             numbers = range(self._count_partitions(topic))

@@ -72,13 +72,13 @@ class Waiter:
         self.reads_offsets = any(condition.reads_offsets for condition in conditions)
 
     def evaluate_conditions(self, snapshot: GroupSnapshot) -> bool:
-        """Whether all conditions hold; tells the waiter, where they do."""
+        """Return whether all conditions hold, and complete the wait if they do."""
         if not self.result.done() and all(condition.is_met(snapshot) for condition in self.conditions):
             self.result.set_result(snapshot)
         return self.result.done()
 
     def compute_due_ms(self, snapshot: GroupSnapshot) -> int | None:
-        """In what group time it may be met without anything happening."""
+        """Return the group time after which the wait may succeed without an event."""
         due = [condition.compute_due_ms(snapshot) for condition in self.conditions]
         known = [one for one in due if one]
         return max(known) if known else None
@@ -263,8 +263,8 @@ class GroupWaits:
     # Waits and checks
 
     async def wait_for_conditions(self, group_id: str, body: GroupConditions, within_ms: int) -> WaitResult:
-        """Waits, in real time, until a group is so, and what that says is durable. Raises Problem: bad-request,
-        not-met, not-possible, too-many."""
+        """Wait, in real time, until a group meets the conditions and its state is durable. Raises Problem:
+        bad-request, not-met, not-possible, too-many."""
         return await self._wait_for(group_id, body, within_ms, is_check=False)
 
     async def check_conditions(self, group_id: str, body: GroupConditions) -> WaitResult:

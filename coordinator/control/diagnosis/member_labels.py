@@ -42,7 +42,7 @@ class MemberLabels:
 
 
 def matches_reference(name: MemberName, reference: str) -> bool:
-    """Return whether a reference (client id, instance id or member id) is to a member."""
+    """Return whether a reference (client id, instance id or member id) means a member."""
     return reference in (name.client_id, name.group_instance_id, name.member_id)
 
 

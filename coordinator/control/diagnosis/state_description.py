@@ -296,7 +296,7 @@ def _describe_waiting(
 
 
 def _find_missing(consumer: ConsumerMemberView) -> dict[str, list[int]]:
-    """What it is to have and has not."""
+    """Return the missing partitions of its target assignment."""
     missing = {
         topic: [number for number in numbers if number not in consumer.assigned.get(topic, ())]
         for topic, numbers in consumer.target.items()

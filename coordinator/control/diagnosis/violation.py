@@ -60,7 +60,7 @@ class OracleName(StrEnum):
 
 @wire_name("InvolvedMember")
 class InvolvedMember(Struct, frozen=True, kw_only=True):
-    """A member, or who took itself for one."""
+    """A member, or a client that sends requests as one."""
 
     member_id: str
     group_instance_id: str | None

@@ -50,7 +50,7 @@ class ViolationLog:
         """Hashes of the `notice_key`s that have had their line, the oldest first: the keys come from clients."""
 
     def add_finding(self, finding: OracleFinding) -> None:
-        """Takes what an oracle has found."""
+        """Add the finding of an oracle."""
         if self.add_repetition(finding.key):
             return
         self.newest_seq += 1
@@ -102,7 +102,7 @@ class ViolationLog:
         return [violation for violation, _ in zip(fitting, range(limit), strict=False)]
 
     def clear(self) -> int:
-        """Forgets all of them; how many that were. Numbers and counts go on."""
+        """Forget all of them and return their number. Event numbers and counts continue."""
         count = len(self._by_seq)
         self._by_seq.clear()
         self._last.clear()

@@ -107,7 +107,7 @@ def parse_within_ms(body: WaitConditions) -> int:
 
 
 def build_conditions(body: GroupConditions) -> list[Condition]:
-    """What a body asks for, in the order in which it is looked at. Raises Problem (bad-request)."""
+    """Parse the conditions of a body, in the order of their evaluation. Raises Problem (bad-request)."""
     _check_names(body)
     if body.topics and body.lag_max is None:
         raise _invalid_conditions("topics", "selects the topics of lag_max, which is missing")

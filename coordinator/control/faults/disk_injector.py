@@ -89,7 +89,7 @@ def kill_process() -> None:
 
 
 class _DelayedOperation(NamedTuple):
-    """Something that a fault delays; an append is that of one machine, and gone with it."""
+    """An operation that a fault delays; an append belongs to one machine and ends with it."""
 
     fault: InstalledFault
     timer: asyncio.TimerHandle
@@ -123,7 +123,7 @@ class DiskInjector:
     def reached(
         self, partition: GroupPartition, asked: RequestAttributes, faults: Sequence[InstalledFault]
     ) -> None:
-        """A request has made something that the end of this iteration appends."""
+        """Arm the faults of a request with records that the end of this iteration appends."""
         armed = self._armed.get(partition.number, {})
         for point in (*_POINTS, *_SYNC_POINTS):
             there = [fault for fault in faults if fault.action.at == point]

@@ -187,7 +187,7 @@ def _merge_topics(answer: Any, refusal: Any, topic_key: TopicKey) -> Any:
 
 
 def find_errors(answer: Any) -> set[int]:
-    """The errors that an answer has anywhere; 0 is in it where it says nowhere that anything is wrong."""
+    """Return the error codes at all levels of a response; they contain 0 if no level has an error."""
     found: set[int] = set()
     left = [answer]
     while left:

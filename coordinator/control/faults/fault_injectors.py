@@ -145,7 +145,7 @@ class RequestInjector:
         return self._ask(plain, asked, context, put_in)
 
     def _keep(self, fault: InstalledFault, asked: RequestAttributes, reply: Reply, go_on: Any) -> None:
-        """Holds, delays or swallows what completes this reply."""
+        """Holds, delays or swallows the completion of this reply."""
         kind = fault.action.kind
         reply.is_in_progress = False  # it may have been: the handler has finished
         holding = HeldRequest(kind, asked, reply, go_on, fault.held_requests.remove)

@@ -107,7 +107,8 @@ class BrokerLookup:
 
 
 class RequestAttributes:
-    """One request. What it says is read when it is made, or first asked for: handlers change requests."""
+    """One request. It reads the fields of the request at its creation or at their first use, because handlers
+    change requests."""
 
     __slots__ = (
         "_lookup",
@@ -161,7 +162,7 @@ class RequestAttributes:
         return list(found.values())
 
     def find_group(self, group_id: str) -> GroupView | None:
-        """A group when it was first asked for."""
+        """Return the view of a group, as at its first use in the match."""
         if group_id not in self._views:
             machine = self._lookup.runtime.find_partition(group_id).machine
             self._views[group_id] = (
@@ -239,7 +240,7 @@ _NumberPredicate = Callable[[int], bool] | None
 
 
 class RequestMatcher:
-    """A match, made ready. Raises Problem where nothing could ever fit."""
+    """Compile a match. Raises Problem if no request can meet it."""
 
     def __init__(self, match: RequestMatch) -> None:
         self.keys = _select_apis(match)
@@ -266,15 +267,15 @@ class RequestMatcher:
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether only the answer tells."""
+        """Whether only the response decides."""
         return self._errors is not None
 
     def matches_errors(self, errors: set[int]) -> bool:
-        """Whether the errors of an answer are as asked for."""
+        """Whether the errors of a response match."""
         return self._errors is None or not self._errors.isdisjoint(errors)
 
     def matches_request(self, request: RequestAttributes) -> bool:
-        """Whether a request is as asked for, whatever its answer is."""
+        """Whether a request matches, with any response."""
         if request.key not in self.keys or (self._version is not None and not self._version(request.version)):
             return False
         return (
@@ -291,7 +292,7 @@ class RequestMatcher:
         )
 
     def select_groups(self, request: RequestAttributes) -> list[str]:
-        """The groups of a request that fit; all of them where a rule says nothing of groups."""
+        """Return the matching groups of a request; all of them if the rule has no condition on groups."""
         if not self._restricts_group:
             return list(request.group_ids)
         return [group_id for group_id in request.group_ids if self._matches_group(request, group_id)]

@@ -35,7 +35,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 @wire_name("Removed")
 class RemovedFaults(Struct, frozen=True, kw_only=True):
-    """Faults that are gone, and how many requests and answers they held, which go on."""
+    """The removed faults, and the number of their held requests and responses, which continue."""
 
     removed: list[str]
     released: int
@@ -43,7 +43,7 @@ class RemovedFaults(Struct, frozen=True, kw_only=True):
 
 @wire_name("Released")
 class ReleasedRequests(Struct, frozen=True, kw_only=True):
-    """How many requests and answers go on, and how many are still held."""
+    """The number of requests and responses that continue, and of those still held."""
 
     released: int
     holding: int
@@ -69,7 +69,7 @@ class FaultRegistry:
         *,
         allows_crash_faults: bool,
     ) -> None:
-        """Create an empty registry. `allows_crash_faults` tells whether faults may end the process."""
+        """Create an empty registry. With `allows_crash_faults`, faults may end the process."""
         self._allows_crash_faults = allows_crash_faults
         self._freeze_clock = freeze_clock
         self._expire_member = expire_member
@@ -162,7 +162,7 @@ class FaultRegistry:
     # Queries and waits
 
     def list_faults(self) -> list[FaultStatus]:
-        """Every fault, in the order in which they were made."""
+        """Return every fault, in the order of creation."""
         return [fault.status for fault in self._faults.values()]
 
     def get_status(self, name: str) -> FaultStatus:
@@ -250,7 +250,7 @@ class FaultRegistry:
     def release_fault(
         self, name: str, *, only_oldest: bool = False, by: str | None = None
     ) -> ReleasedRequests:
-        """Lets go of what a fault holds. Raises Problem (no-such-fault)."""
+        """Release the held requests and responses of a fault. Raises Problem (no-such-fault)."""
         fault = self._find(name)
         released = self._release_held(fault, only_oldest=only_oldest)
         assert self._injectors is not None
@@ -308,7 +308,7 @@ class FaultRegistry:
     # Actions on events
 
     def _run_event_action(self, fault: "InstalledFault", group_id: str) -> None:
-        """Does what a fault does on an event, when the turn of the event is over."""
+        """Perform the action of a fault on an event, after the call that published the event."""
         action = fault.action
         if action.kind == "failover":
             self._failover.start_failover(

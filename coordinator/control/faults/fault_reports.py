@@ -72,7 +72,7 @@ class FaultAudit:
             )
 
     def report_change(self, faults: Sequence[InstalledFault], what: str, by: str | None) -> None:
-        """Faults were made, removed or released: no other group's business, where all of them are about one."""
+        """Report created, removed or released faults; to a single group if all of them are about that group."""
         groups = {fault.group_id for fault in faults}
         self._actions.record_action(ACTION_KIND, what, groups.pop() if len(groups) == 1 else None, by)
 

@@ -234,7 +234,7 @@ PRESETS: Final = {
 
 
 def apply_preset(rule: FaultRule) -> FaultRule:
-    """A rule with what the ready-made one says that it uses. Raises Problem (bad-request)."""
+    """Return a rule with the fields of the preset that it uses. Raises Problem (bad-request)."""
     if rule.use is None:
         return structs.replace(rule, times=1) if rule.times is UNSET else rule
     preset = PRESETS.get(rule.use)

@@ -193,7 +193,7 @@ class InstalledFault:
 def find_first_triggered(
     faults: Sequence[InstalledFault], matches: Callable[[InstalledFault], bool]
 ) -> InstalledFault | None:
-    """The first fault, in the order in which they were made, that acts. All that fit count the match."""
+    """Return the first fault that acts, in the order of creation. All matching faults count the match."""
     first = None
     for fault in faults:
         if not fault.is_over and matches(fault) and fault.try_trigger() and first is None:

@@ -181,7 +181,7 @@ class EpochInProgress:
             self._carry_over(before)
 
     def _carry_over(self, before: "EpochInProgress") -> None:
-        """Who has to give something up does so whatever the epoch is."""
+        """Carry members with partitions to revoke over from the previous epoch."""
         for member_id, old in before.member_progress.items():
             if old.revoking and old.gone_cause is None:
                 progress = self.find_or_add_member(old.name)
@@ -212,7 +212,7 @@ class EpochInProgress:
         progress.gone_cause, progress.before, progress.revoking, progress.missing = cause, before, 0, 0
 
     def replace_member(self, old_member_id: str, name: MemberName) -> None:
-        """A static member goes on under another id."""
+        """A static member continues under another member id."""
         progress = self.member_progress.pop(old_member_id, None)
         if progress is not None:
             progress.name = name

@@ -140,7 +140,7 @@ class RebalanceInProgress:
 
     @property
     def is_joining(self) -> bool:
-        """Whether its join phase goes on."""
+        """Whether its join phase continues."""
         return self.stabilized_ms is None and self.completed is None
 
     def find_or_add_member(self, name: MemberName) -> MemberProgress:
@@ -159,7 +159,7 @@ class RebalanceInProgress:
             self.late_members_gone += 1
 
     def replace_member(self, old_member_id: str, name: MemberName) -> None:
-        """A static member goes on under another id."""
+        """A static member continues under another member id."""
         progress = self.members.pop(old_member_id, None) or MemberProgress(name, was_member=True)
         progress.name = name
         self.members[name.member_id] = progress

@@ -247,7 +247,7 @@ class RebalanceLedger:
         )
 
     def _find_joining(self, event: group_event_types.GroupEvent, now: Now) -> RebalanceInProgress | None:
-        """The entry of a join phase that goes on. Otherwise the event may be about one that begins at once."""
+        """Return the entry of an open join phase. Otherwise the event may be about one that begins at once."""
         entry = self._open.get(event.group_id)
         if entry is not None and entry.is_joining:
             return entry

@@ -135,7 +135,8 @@ _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_E
 
 
 def find_endpoint_variable() -> str | None:
-    """The variable that asks for it; None where none does, or OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER=none."""
+    """Return the variable that enables traces; None without one, or with OTEL_SDK_DISABLED or
+    OTEL_TRACES_EXPORTER=none."""
     is_off = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     if is_off or os.environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
         return None
@@ -143,7 +144,7 @@ def find_endpoint_variable() -> str | None:
 
 
 def preload_exporter() -> None:
-    """Imports what traces need, where they are wanted: a thread spends some tenths of a second on that."""
+    """Import the modules for traces if they are enabled. A thread needs some tenths of a second for this."""
     if find_endpoint_variable() is not None:
         with contextlib.suppress(ImportError):  # `create_exporter` says so
             from coordinator.control.ledger import trace_exporter  # noqa: F401

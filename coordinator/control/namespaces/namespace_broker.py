@@ -35,7 +35,7 @@ SettingsFactory = Callable[[], ServerSettings]
 
 
 class NamespaceBroker:
-    """Made by `open`, gone after `close`. All methods belong to the event loop's thread."""
+    """`open` creates it and `close` ends it. All methods belong to the event loop's thread."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""All namespaces of a daemon: made, found, reset, removed. The daemon's own broker is the one called `default`."""
+"""All namespaces of a daemon: creation, lookup, reset, removal. The daemon's own broker is called `default`."""
 
 import asyncio
 import logging
@@ -127,7 +127,7 @@ class NamespaceRegistry:
         return namespace
 
     async def reset_namespace(self, name: str, by: str | None) -> NamespaceBroker:
-        """Has it be as it was when it was made. Raises Problem (no-such-namespace, not-possible)."""
+        """Reset it to its initial state. Raises Problem (no-such-namespace, not-possible)."""
         found = self._get_changeable(name)
         del self._by_name[name]
         with self._changing(name):

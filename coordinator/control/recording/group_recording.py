@@ -53,7 +53,7 @@ _START_NUMBER: Final = 0
 
 
 class GroupRecording:
-    """The recording of one group. `end_reason` says why it has ended, "" while it goes on."""
+    """The recording of one group. `end_reason` is the reason of its end, "" while it continues."""
 
     def __init__(self, group_id: str, shard: GroupShard, now: Now, most_bytes: int) -> None:
         """Start a recording.
@@ -142,7 +142,7 @@ class GroupRecording:
         return line if group_now is None else line | {"group_ms": list(group_now)}
 
     def build_load_line(self, shard: GroupShard, now: Now, group_now: Now | None) -> dict[str, Json]:
-        """The line of a load: what the log says of the group, and what else the shard begins with."""
+        """Return the line of a load: the group's records in the log, and the other initial state of the shard."""
         self._works.clear()
         encoder = ValueEncoder()
         line = self._build_line(now) | {
@@ -347,7 +347,7 @@ class CompressedLines:
             self._open = bytearray()
 
     def pieces(self) -> Iterator[bytes]:
-        """All lines as they are now, whatever is added meanwhile."""
+        """Return all present lines, without lines that are added meanwhile."""
         packed, end = list(self._packed), bytes(self._open)
         return _decompress_pieces(packed, end)
 

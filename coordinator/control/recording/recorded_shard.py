@@ -129,7 +129,7 @@ class NewGroupRecorder(ShardDecorator):
         Args:
             inner: The shard.
             begin: Begins the recording of a new group.
-            recordings: The recordings of groups of this partition that go on.
+            recordings: The open recordings of groups of this partition.
         """
         super().__init__(inner)
         self._begin = begin

@@ -75,7 +75,7 @@ class RecordingRegistry:
     def start_recording(
         self, group_id: str, most_bytes: int = DEFAULT_BYTES, by: str | None = None
     ) -> RecordingState:
-        """Records a group from now on, there or not; one that is recorded already goes on. Raises Problem
+        """Record a group from now on; it need not exist. An open recording continues. Raises Problem
         (loading, too-many, not-possible where the group as it is does not fit)."""
         placed = self._placed.get(group_id)
         if placed is not None:

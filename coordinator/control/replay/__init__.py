@@ -1,1 +1,1 @@
-"""A recording, played again: is it the same, and what if it had been otherwise."""
+"""Replays of recordings, with the recorded inputs or with changed ones."""

@@ -1,4 +1,4 @@
-"""Who is who in a recording: one name for each client, whatever member ids it was given.
+"""The clients of a recording: one name for each client, with any of its member ids.
 
 A client is who sends over a connection; a member id that it was given is its own over any other. Names are client
 ids, as words; of several clients with one id the later ones have a number behind it.

@@ -93,7 +93,7 @@ def test_{name}(broker):
 
 
 class _JoinSettings(NamedTuple):
-    """What a client said when it joined."""
+    """The JoinGroup fields of a client."""
 
     topics: tuple[str, ...]
     assignors: tuple[str, ...]

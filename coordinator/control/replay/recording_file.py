@@ -65,7 +65,7 @@ class RecordingLine:
         return at
 
     def decode_field(self, name: str) -> Any:
-        """What a field says. Raises BadRecording."""
+        """Return the value of a field. Raises BadRecording."""
         try:
             return ValueDecoder().decode(self.fields[name])
         except (UndecodableValue, RecursionError) as error:
@@ -82,7 +82,7 @@ class RecordingLine:
 
 @dataclass(frozen=True, slots=True)
 class RecordingFile:
-    """A whole recording. `end` says why it ends where it does."""
+    """A whole recording. `end` is the reason of its end."""
 
     header: dict[str, Json]
     lines: Sequence[RecordingLine]

@@ -46,7 +46,7 @@ class PlayedInput:
 
     @property
     def is_same(self) -> bool:
-        """Whether the same came of it when it was recorded."""
+        """Whether the result equals the recorded one."""
         return self.outcome_fields == self.line.outcome
 
 

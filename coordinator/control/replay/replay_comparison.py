@@ -61,7 +61,7 @@ def count_generations(outcome: Outcome | None, group_id: str) -> int:
 
 
 def format_comparison(comparison: Comparison) -> str:
-    """What there is to say of it."""
+    """Return the text of a comparison."""
     if comparison.different is None:
         return f"identical: {format_counts(comparison.inputs, comparison.generations)}"
     return format_difference(comparison.different)
@@ -73,7 +73,7 @@ def format_counts(inputs: int, generations: int) -> str:
 
 
 def format_difference(played: PlayedInput) -> str:
-    """An input of which something else came, and what."""
+    """An input with a different result, and the difference."""
     head = f"input {played.line.number} ({format_input(played)}) has another outcome:"
     return "\n".join(
         [head, *(f"  {line}" for line in list_differences(played.line.outcome, played.outcome_fields))]

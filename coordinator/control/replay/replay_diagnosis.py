@@ -42,7 +42,7 @@ class _NoConnections:
 
 
 class ReplayLedger:
-    """Listens to what a player plays."""
+    """A listener of the inputs of a player."""
 
     def __init__(self, player: RecordingPlayer) -> None:
         self._player = player

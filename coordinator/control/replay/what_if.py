@@ -96,7 +96,7 @@ class InputFilter:
         return bool(found)
 
     def check_all_used(self) -> None:
-        """Raises InvalidChange where a text says something of no input."""
+        """Raises InvalidChange if a text matches no input."""
         for text in self._wanted.keys() - self.used_texts:
             raise InvalidChange(f"no input matches {printable(text)!r}: nothing was omitted")
 

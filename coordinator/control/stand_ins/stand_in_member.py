@@ -42,7 +42,8 @@ class StandInSettings(Struct, frozen=True, kw_only=True):
 
 @wire_name("StandInDescription")
 class StandInDescription(Struct, frozen=True, kw_only=True):
-    """One as it is. `generation_id` is the epoch in a consumer group; `error` is Kafka's name of what ended it."""
+    """The state of a stand-in. `generation_id` is the epoch in a consumer group; `error` is Kafka's name of the
+    error that ended it."""
 
     client_id: str
     group_instance_id: str | None
@@ -183,7 +184,7 @@ class CoordinatorSender(Protocol):
 def create_sender(
     group_client: InternalGroupClient, settings: StandInSettings, connection_id: int
 ) -> CoordinatorSender:
-    """Who asks for a stand-in."""
+    """Return the function that sends the requests of a stand-in to the coordinator."""
 
     async def send_request(request: object, api_version: int, *, is_new: bool = False) -> Any:
         return await group_client.request(

@@ -50,7 +50,7 @@ class StandInRegistry:
         connections.connection_id_sources.append(self._connection_ids)
 
     def list_stand_ins(self, group_id: str) -> list[StandInDescription]:
-        """Those of a group, in the order in which they were made."""
+        """Return the stand-ins of a group, in the order of creation."""
         return [each.describe() for each in self._by_group.get(group_id, {}).values()]
 
     def create_stand_in(
