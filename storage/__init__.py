@@ -1,1 +1,1 @@
-"""Bytes in order, durable and recoverable: Kafka's log format, and nothing that knows what a record means."""
+"""Durable and recoverable logs in Kafka's format. This package does not know the meaning of a record."""

@@ -331,9 +331,9 @@ def check_crc(buffer: bytes | bytearray | memoryview, position: int, header: Bat
 
 
 def walk_batches(buffer: bytes | bytearray | memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each whole batch; stops before a last one that is cut short, as after a fetch.
+    """Yield position and header of each whole batch, up to an incomplete last one, as after a fetch.
 
-    Raises what `read_header` raises.
+    Raises the errors of `read_header`.
     """
     position = 0
     while len(buffer) - position >= HEADER_BYTES:
@@ -430,7 +430,8 @@ def peek_size(records: bytes, position: int = 0) -> int | None:
 
 
 def peek_magic(batch: bytes) -> int:
-    """The format of what begins here; 2 is that of batches. At least `BYTES_UP_TO_MAGIC` must be there."""
+    """Return the format version of these bytes; 2 is that of batches. They have at least `BYTES_UP_TO_MAGIC`
+    bytes."""
     return batch[_MAGIC_AT]
 
 
@@ -446,7 +447,7 @@ def peek_count(batch: bytes) -> int:
 
 
 def peek_is_transactional(records: bytes) -> bool:
-    """Whether these bytes begin with the header of a batch that says it is part of a transaction."""
+    """Whether these bytes begin with the header of a transactional batch."""
     if len(records) < HEADER_BYTES or records[_MAGIC_AT] != MAGIC:
         return False
     return bool(records[_ATTRIBUTES_LOW_AT] & TRANSACTIONAL)

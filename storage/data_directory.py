@@ -421,7 +421,7 @@ class DataDirectory:
         return error
 
     def on_log_starts_raised(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
-        """These logs begin where the file says."""
+        """Record the start offsets of these logs."""
         self._log_start_offsets.offsets.update({name: log.log_start_offset for name, log in logs.items()})
 
     def _note_offsets(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[tuple[LogJournal, int]]:
@@ -446,8 +446,8 @@ class DataDirectory:
         return self._cleaned_offsets.offsets.get(partition, 0)
 
     def on_log_copied(self, partition: TopicPartition, log_start_offset: int, cleaned_to: int) -> None:
-        """What is on record of a log is not about what its directory has now: that came from elsewhere, begins at
-        an offset, and was compacted up to another one. Each byte of it was checked on its way."""
+        """Replace the checkpoints of a log whose directory was filled with a copy. The copy begins at
+        `log_start_offset` and is compacted up to `cleaned_to`. Each of its bytes was checked on its way."""
         self._copied_partitions.add(partition)
         self._recovery_points.offsets.pop(partition, None)
         self._log_start_offsets.offsets[partition] = log_start_offset
@@ -524,13 +524,14 @@ class DataDirectory:
             raise errors[0]
 
     def drop_deleted_logs(self) -> None:
-        """Every log was opened: what a former process has left of others in the journal is of topics that it has
-        deleted."""
+        """Drop the journal entries of logs that no longer exist. All logs are open, so these entries are from
+        topics that a former process has deleted."""
         for key in self.journal.find_leftover_logs():
             self.journal.drop_log(key)
 
     def _remove_journal(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
-        """Before the stop counts as clean: every log was opened, and has what the journal had of it."""
+        """Remove the journal before the stop counts as clean. All logs are open and contain their journal
+        entries."""
         for key in self.journal.find_unsettled_logs():
             log = logs.get(TopicPartition(key.topic, key.partition))
             assert log is None or log.journal is None or log.journal.key != key, key
@@ -561,7 +562,7 @@ def run_steps(steps: DirectorySteps[R]) -> R:
 
 
 def _read_sound_topic_id(files: Files, directory: str) -> bytes | None:
-    """As `read_topic_id`; None also for a file that makes no sense. Raises OSError."""
+    """As `read_topic_id`; None also for an invalid file. Raises OSError."""
     try:
         return read_topic_id(files, directory)
     except DamagedFile:

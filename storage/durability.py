@@ -270,7 +270,7 @@ class LogDurability:
             return self.failure
 
     def poison_contradicted(self, problem: AssertionError) -> StorageError:
-        """Poisons the log because a rule of the engine's own did not hold; gives what to raise or report."""
+        """Poison the log after a failed check of its own bookkeeping; return the error to raise or report."""
         return self.poison(LogContradicted(self._directory, problem))
 
     def on_truncated(self, offset: int) -> None:

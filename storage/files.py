@@ -86,7 +86,7 @@ def is_locked(path: str) -> bool:
 
 
 def _describe_holder(descriptor: int) -> str:
-    """Which process has locked a file, as far as the system tells."""
+    """Describe the process that has locked a file, as far as the system knows it."""
     if sys.platform != "linux":
         return "another process"
     lock_query = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
@@ -180,8 +180,8 @@ class Files(Protocol):
         """Creates or replaces a small file in place: neither atomic nor durable."""
 
     def rewrite(self, path: str, position: int) -> None:
-        """Writes the bytes of a file from `position` on once more, each over itself: the next sync of the file then
-        takes them to the disk, whatever an earlier sync has failed to do."""
+        """Write the bytes of a file from `position` on again at the same place. The next sync of the file then
+        writes them to the disk, also after a failed sync."""
 
     def write_atomically(self, path: str, data: bytes, *, is_private: bool = False) -> None:
         """Replace a small file atomically and durably. A crash leaves the old file or the new one.
@@ -226,7 +226,7 @@ class Files(Protocol):
         """Of the volume that a path lies on."""
 
     def lock(self, path: str) -> Lock:
-        """Claims a path; raises BlockingIOError when another process (or this one) holds it: its words say who."""
+        """Lock a path. Raises BlockingIOError, which names the holder, if another process (or this one) has it."""
 
     def is_locked(self, path: str) -> bool:
         """Whether a process, or this one, has claimed a path that is there. Claims nothing."""
@@ -465,7 +465,7 @@ def read_input_file(path: str) -> bytes:
 
 @contextlib.contextmanager
 def create_private_file(data: bytes) -> Iterator[str]:
-    """The path of a file with these bytes that only this user can read, and that is gone at the end of the block.
+    """Yield the path of a file with these bytes that only this user can read. The end of the block removes it.
     Raises OSError."""
     import tempfile  # rarely needed, and imports modules that pack and copy files
 
@@ -496,8 +496,8 @@ def find_open_files_limit() -> int:
 
 
 def mark_directory_deleted(files: Files, directory: str) -> str:
-    """Renames a directory that is to be removed, so that a crash leaves nothing that looks whole; its name from now
-    on is Kafka's, `<name>.<32 hex digits>-delete`. Sync its parent before `remove_directory`. Raises OSError.
+    """Rename a directory before its removal, so that a crash leaves no directory that looks complete. The new name
+    is Kafka's, `<name>.<32 hex digits>-delete`. Sync its parent before `remove_directory`. Raises OSError.
     """
     parent, name = os.path.split(directory)
     suffix = f".{uuid4().hex}{DELETED_DIRECTORY_SUFFIX}"

@@ -126,7 +126,8 @@ class _SegmentReader:
                 return
 
     def _read_run(self, chunk: bytes, position: int, limit: int, pairs: list[KeyValuePair]) -> int:
-        """Adds what plain batches hold from `position` on; where the first begins that is not taken."""
+        """Add the pairs of plain batches from `position` on; return the position of the first batch that is left
+        out."""
         next_offset, end_offset = self.next_offset, self._end_offset
         while limit - position >= HEADER_BYTES and len(pairs) < MAX_RUN_PAIRS:
             base_offset, length, magic, crc, attributes, delta, count = _HEADER.unpack_from(chunk, position)

@@ -1,4 +1,4 @@
-"""The leader epochs of a log: who led the partition from which offset on, in Kafka's checkpoint file.
+"""The leader epochs of a log with their first offsets, in Kafka's checkpoint file.
 
     0              version
     2              number of entries

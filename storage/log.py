@@ -512,8 +512,8 @@ class PartitionLog(ReadableLog):
         self.files.fsync_directory(self.directory)
 
     def replace_segments(self, old: Sequence[LogSegment], new: LogSegment, cleaned_offset: int) -> None:
-        """Reads what `old`, sealed neighbours, held from `new`, of which compaction has met every record below an
-        offset; the files are the caller's."""
+        """Replace the adjacent sealed segments `old` by `new`. Compaction has read every record below
+        `cleaned_offset`. The caller manages the files."""
         assert self.is_pinned, self.directory
         self._segments.replace(old, new)
         self.cleaned_offset = max(self.cleaned_offset, cleaned_offset)

@@ -133,7 +133,8 @@ class LogSegments:
         assert self.find_unsynced() == [each for each in self._segments if not each.is_synced], segment.path
 
     def remove_first(self, count: int) -> None:
-        """Removes the oldest, their files first. Raises OSError; those before the one in question are gone then."""
+        """Remove the oldest segments, their files first. Raises OSError; the segments before the failed one are
+        removed."""
         assert 0 <= count < len(self._segments), (count, len(self._segments))
         for segment in self._segments[:count]:
             segment.delete()

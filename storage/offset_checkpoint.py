@@ -64,7 +64,7 @@ class OffsetCheckpointFile:
             self._pending = [each for each in self._pending if each is not pending]
 
     def _add_pending(self) -> Mapping[TopicPartition, int]:
-        """What is to be written now."""
+        """Return the offsets to write now."""
         offsets = dict(self.offsets) if self._pending else self.offsets
         for each in self._pending:
             for partition, offset in each.items():

@@ -37,7 +37,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def varint_size(value: int) -> int:
-    """How many bytes `encode_varint` makes of it."""
+    """Return the length of the result of `encode_varint`, in bytes."""
     zigzag = value * 2 if value >= 0 else -value * 2 - 1
     return max(1, -(-zigzag.bit_length() // 7))
 

@@ -166,8 +166,8 @@ def list_owned_partitions(subscription: ConsumerProtocolSubscription) -> list[Pa
 
 
 def read_subscription(view: GroupView, member: MemberView, reader: SubscriptionReader) -> list[str] | None:
-    """Return the subscribed topics of a member, by name; None if the subscription is not of the consumer protocol or
-    too large to decode."""
+    """Return the subscribed topics of a member, by name; None if the subscription is not of the consumer protocol
+    or too large to decode."""
     if view.protocol_type != PROTOCOL_TYPE or not (member.metadata or member.consumer):
         return None
     topics = reader.read_topics(member)

@@ -364,9 +364,9 @@ class Compaction:
     def _write_surviving_batches(
         self, cleaned: CleanedSegment, batches: Iterator[StoredBatch], survivors: CompactionFilter
     ) -> StepsTo[int]:
-        """Writes what survives of a group; gives the number of batches that do not stay as they are.
+        """Write the surviving batches of a group; return the number of changed batches.
 
-        The last one stays in any case, so that the new segment reaches as far as the old ones did.
+        The last batch always stays, so that the new segment ends at the same offset as the old ones.
         """
         changes = 0
         for number, (batch, is_last) in enumerate(_mark_last(batches)):

@@ -217,7 +217,8 @@ class CompactionFilter:
         return True
 
     def find_still_aborted(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Which transactions the index of a new segment names, that holds what survived of a range of offsets."""
+        """Return the aborted transactions for the index of a new segment with the survivors of a range of
+        offsets."""
         return [
             aborted
             for aborted in self._index.find_ended_within(first_offset, end_offset)

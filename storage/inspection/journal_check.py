@@ -32,7 +32,7 @@ class MissingTail(NamedTuple):
     end_offset: int
     """Where the journal does."""
     gap_end_offset: int | None
-    """Where the journal goes on, when that is not where the log ends: nothing puts it in."""
+    """The offset at which the journal continues, if the log ends before it: no start can append these records."""
 
     def to_finding(self) -> LogFinding:
         """Return it as a finding."""
@@ -165,7 +165,7 @@ def _get_base_offset(entry: JournalEntry) -> int:
 
 
 def _find_gap(entries: Sequence[JournalEntry], end: int) -> int | None:
-    """Where the journal goes on, if not where the log ends."""
+    """Return the offset at which the journal continues, if it is not the end of the log."""
     for entry in entries:
         if entry.end_offset <= end:
             continue

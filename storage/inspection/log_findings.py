@@ -35,7 +35,7 @@ class FindingKind(Enum):
 
 
 class FindingEffect(Enum):
-    """What comes of it."""
+    """The effect of a finding."""
 
     STOPS_LOAD = "stops_load"
     """A start that reads the bytes does not load the partition, because it never skips acknowledged records

@@ -124,7 +124,8 @@ def _find_partitions(files: Files, path: str, names: list[str]) -> Iterator[str]
 
 
 def list_names(files: Files, directory: str) -> list[str]:
-    """Names in a partition's directory; none where it cannot be listed, which `find_unusable_files` says."""
+    """Return the names in a partition's directory; none if it cannot be listed, which `find_unusable_files`
+    reports."""
     try:
         return files.listdir(directory)
     except OSError:
@@ -175,7 +176,7 @@ def _get_base_offset(segment: SegmentFile) -> int:
 
 
 def parse_partition(directory: str) -> TopicPartition | None:
-    """The partition that a directory's name tells, one that is being deleted or moved too."""
+    """Return the partition of a directory by its name, also during a deletion or a move."""
     name = os.path.basename(directory)
     leaving = _DELETED_PARTITION.fullmatch(name)
     match = _PARTITION.fullmatch(name if leaving is None else leaving[1])

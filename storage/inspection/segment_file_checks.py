@@ -86,8 +86,8 @@ class IndexesCheck:
         self._has_bad_bytes = True
 
     def finish(self, is_sealed: bool) -> list[tuple[FindingKind, bool, str, str]]:
-        """What is wrong with either: kind, whether it is made anew when it is loaded, path, reason. Raises OSError.
-        Nothing, where the segment is not as it was read any more."""
+        """Return the problems of both indexes: kind, whether a load makes the index again, path, reason. There are
+        none if the segment has changed since it was read. Raises OSError."""
         wrong = list(self._find_problems(is_sealed))
         return [] if wrong and self._has_changed() else wrong
 
@@ -259,7 +259,7 @@ class TransactionsCheck:
         self._open_producers.discard(header.producer_id)
 
     def skip_bad_bytes(self) -> None:
-        """Nobody can tell what the index may name."""
+        """Note bad bytes: the transactions of the index cannot be checked."""
         self._has_bad_bytes = True
 
     def finish_segment(self, path: str, end: int | None, *, is_sealed: bool) -> list[tuple[str, str, bool]]:

@@ -157,7 +157,7 @@ class SegmentScan:
             return None, error.reason
 
     def _compute_checksum(self, position: int, size_bytes: int) -> int:
-        """Of what a batch's checksum covers."""
+        """Return the checksum of the bytes that a batch's checksum covers."""
         return self._compute_checksum_of_range(position + CRC_START, position + size_bytes, 0)
 
     def _compute_checksum_of_range(self, at: int, end: int, checksum: int) -> int:
@@ -241,7 +241,7 @@ class SegmentScan:
         return self.size
 
     def _find_stated_end(self, position: int) -> int | None:
-        """Where a bad batch says that it ends, if that is believable."""
+        """Return the end of a bad batch by its length field, if this is plausible."""
         length = self._read_stated_length(position)
         end = position + LOG_OVERHEAD + length
         if length < MIN_BATCH_LENGTH or end > self.size:

@@ -109,7 +109,7 @@ class JournalFile:
         self._size = end
 
     def record_entries(self, number: int, entries: Sequence[JournalEntry]) -> None:
-        """Remembers what the frame held that was written last."""
+        """Record the content of the last written frame."""
         self.first_number = self.first_number or number
         self.last_number = number
         for entry in entries:
@@ -121,7 +121,7 @@ class JournalFile:
         self._end_offsets = {}
 
     def mark_unusable(self) -> None:
-        """Nobody knows what the disk has of it past its last frame: nothing more is written to it."""
+        """Write no more to the file: its content on the disk past the last frame is unknown."""
         self.is_usable = False
 
     # What it holds
@@ -300,7 +300,7 @@ class Journal:
         return self._number
 
     def retry_after_failure(self) -> None:
-        """Tries anew, where the disk had refused; from time to time."""
+        """Use the journal again after a failure of the disk; called periodically."""
         self.is_off = self._is_closed or not self._file_bytes
 
     def take_failure(self) -> OSError | None:
@@ -318,7 +318,7 @@ class Journal:
                 self._leftover_entries.on_settled(key, offset)
 
     def drop_log(self, key: LogKey) -> None:
-        """A log is gone for good: deleted. Once more, if something of it was written meanwhile."""
+        """Drop the entries of a deleted log. Call it again if records of the log were written meanwhile."""
         with self._lock:
             self._leftover_entries.on_settled(key, _NEVER)
             if any(file.has_log(key) for file in self._files_in_turn):
@@ -342,7 +342,7 @@ class Journal:
         return sorted(entries, key=lambda entry: entry.base_offset)
 
     def find_leftover_logs(self) -> set[LogKey]:
-        """The logs that are not settled past what a former process has left."""
+        """Return the logs with unsettled entries of a former process."""
         with self._lock:
             return self._leftover_entries.find_logs()
 
@@ -357,8 +357,8 @@ class Journal:
     # Ending
 
     def run_maintenance(self) -> None:
-        """Tries anew, and removes the files of former processes that hold nothing any more; from time to time.
-        Raises OSError."""
+        """Use the journal again after a failure, and remove the unneeded files of former processes; called
+        periodically. Raises OSError."""
         self.retry_after_failure()
         self._leftover_entries.remove_files(self._files)
 
@@ -376,8 +376,8 @@ class Journal:
 
 
 class LogJournal:
-    """The part of one log in the journal. It belongs to the thread that owns the log, but what says
-    otherwise."""
+    """The part of one log in the journal. It belongs to the thread that owns the log, except methods that are
+    safe in any thread."""
 
     __slots__ = (
         "_base_offset",
@@ -430,13 +430,14 @@ class LogJournal:
             self._batches.append(data)
 
     def skip_pending(self) -> None:
-        """The journal does not have all of it, and need not get any: the segments are to be synced. Safe in any
-        thread while nothing of the log is about to go there."""
+        """Leave the pending batches out of the journal, because the segments are synced instead. Safe in any thread
+        while no batch of the log is on its way to the journal."""
         self._skips_pending = True
         self._batches = []
 
     def take_entry(self, end_offset: int) -> JournalEntry | None:
-        """What is to go to the journal, up to where the log ends; None where segments have to be synced instead."""
+        """Return the entry for the journal, up to the end of the log; None if the segments must be synced
+        instead."""
         batches, self._batches, self._bytes = self._batches, [], 0
         is_left_out, self._skips_pending = self._skips_pending, False
         if is_left_out or self.recovery_point < self._hold_out_until or self.journal.is_off or not batches:

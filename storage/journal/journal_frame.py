@@ -49,7 +49,7 @@ _RANGE: Final = struct.Struct(">qqI")
 
 
 class LogKey(NamedTuple):
-    """Which log, and which life of its topic: one that is made anew with the same name has another id."""
+    """A log with the id of its topic: a topic that is created again under the same name has another id."""
 
     topic_id: bytes
     topic: str

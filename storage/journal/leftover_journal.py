@@ -43,10 +43,10 @@ class _LeftoverRun:
         self._newest = newest
 
     def remove(self, files: Files, directory: str) -> None:
-        """Removes them; may be called again after a failure. Raises OSError.
+        """Remove the files; may be called again after a failure. Raises OSError.
 
-        Some of them without the others would look like damage. So there is a frame first which says that no other
-        counts, in a file that goes last.
+        Some of the files without the others would look like damage. So the method first writes a frame that makes
+        all others obsolete, in a file that it removes last.
         """
         if len(self._paths) > 1:
             self._newest += 1
@@ -89,7 +89,7 @@ class LeftoverEntries:
         return list(self._by_log.get(key, ()))
 
     def on_settled(self, key: LogKey, offset: int) -> None:
-        """A log has on the disk what lies before an offset."""
+        """Handle a log that has its records before an offset on the disk."""
         rest = [entry for entry in self._by_log.get(key, ()) if entry.end_offset > offset]
         if rest:
             self._by_log[key] = rest

@@ -22,7 +22,7 @@ COMMIT: Final = 1
 
 
 class EndMarker(NamedTuple):
-    """How a transaction ended, and which incarnation of its coordinator says so."""
+    """The outcome of a transaction, and the epoch of the coordinator that decided it."""
 
     is_committed: bool
     coordinator_epoch: int

@@ -49,7 +49,7 @@ _VERSION: Final = 1
 
 
 def format_snapshot_path(directory: str, offset: int) -> str:
-    """Where the snapshot of what lies before an offset is kept."""
+    """Return the path of the snapshot of the producers before an offset."""
     return f"{directory}/{offset:020d}{SNAPSHOT_SUFFIX}"
 
 
@@ -152,11 +152,11 @@ class ProducerFiles:
         return 0, ()
 
     def write_snapshot(self, offset: int, state: ProducerState) -> None:
-        """Of what lies before an offset. Raises OSError."""
+        """Write the snapshot of the producers before an offset. Raises OSError."""
         self._files.write(format_snapshot_path(self._directory, offset), encode_snapshot(state))
 
     def correct_index(self, base_offset: int, aborted: Sequence[AbortedTransaction]) -> None:
-        """Has the index of a segment name what its batches tell, durably where it did not. Raises OSError."""
+        """Make the index of a segment match its batches; a correction is durable. Raises OSError."""
         path = format_transaction_index_path(self._directory, base_offset)
         due = encode_transaction_index(aborted)
         if self._files.exists(path):

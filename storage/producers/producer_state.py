@@ -41,8 +41,7 @@ EPOCH_BUMP_SINCE: Final = 2
 
 
 class OutOfOrderSequence(Exception):
-    """A batch that does not follow what the partition has of its producer: something was lost or
-    came late.
+    """A batch out of sequence: an earlier batch of its producer was lost, or this one is late.
     """
 
 
@@ -87,7 +86,7 @@ class VerificationStateEntry:
         self.lowest_sequence = header.base_sequence
 
     def update_lowest_sequence(self, header: BatchHeader) -> None:
-        """Another batch asks for the same."""
+        """Add another batch that needs the same verification."""
         if header.producer_epoch > self.epoch:
             self.epoch, self.lowest_sequence = header.producer_epoch, header.base_sequence
         elif header.producer_epoch == self.epoch:

@@ -69,7 +69,7 @@ class ProducerStateManager:
 
     @classmethod
     def load(cls, log: PartitionLog, expiration_ms: int) -> "ProducerStateManager":
-        """The producers that a log tells of. Raises LogDamaged, OSError."""
+        """Load the producers of a log. Raises LogDamaged, OSError."""
         producers = cls(log, expiration_ms)
         producers.begin_load()
         producers.catch_up(log.log_end_offset)
@@ -113,7 +113,7 @@ class ProducerStateManager:
         return below[-1] if below else segments[0].base_offset
 
     def catch_up(self, offset: int) -> None:
-        """Feeds itself with what lies before an offset. Raises LogDamaged."""
+        """Read the batches before an offset. Raises LogDamaged."""
         log = self._log
         following = [*(segment.base_offset for segment in log.segments[1:]), log.log_end_offset]
         for segment, end_offset in zip(log.segments, following, strict=True):

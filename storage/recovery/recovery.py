@@ -125,7 +125,7 @@ def recover_log(
 
 
 def find_segments(files: Files, directory: str) -> list[LogSegment]:
-    """The segments in a directory by base offset; whatever else lies there is not looked at."""
+    """Return the segments in a directory; other files are ignored."""
     segments = []
     for name in files.listdir(directory):
         stem, suffix = name[: -len(LOG_SUFFIX)], name[-len(LOG_SUFFIX) :]
