@@ -86,8 +86,8 @@ class IndexesCheck:
         self._has_bad_bytes = True
 
     def finish(self, is_sealed: bool) -> list[tuple[FindingKind, bool, str, str]]:
-        """Return the problems of both indexes: kind, whether a load makes the index again, path, reason. There are
-        none if the segment has changed since it was read. Raises OSError."""
+        """Return the problems of both indexes: kind, whether a load makes the index again, path, reason. The
+        result is empty if the segment has changed since it was read. Raises OSError."""
         wrong = list(self._find_problems(is_sealed))
         return [] if wrong and self._has_changed() else wrong
 
