@@ -74,17 +74,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Of the whole batch."""
+        """Return the size of the whole batch."""
         return self.batch_length + LOG_OVERHEAD
 
     @property
     def last_offset(self) -> int:
-        """Of the batch's range, whether or not compaction left that record."""
+        """Return the last offset of the batch's range. Compaction may have removed the record."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        """Where the batch after this one may begin."""
+        """Return the first offset after this batch."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property

@@ -1,4 +1,4 @@
-"""How large a batch of some records becomes. Source: Kafka's `DefaultRecordBatch.sizeInBytes`."""
+"""Calculate the size of a batch of some records. Source: Kafka's `DefaultRecordBatch.sizeInBytes`."""
 
 from collections.abc import Iterable
 from typing import Final

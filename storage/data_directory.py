@@ -476,8 +476,8 @@ class DataDirectory:
         )
 
     def read_security(self) -> object | None:
-        """What is known of ACLs and credentials, None where there never was anything. Raises DamagedFile, also for
-        a file that is missing; OSError."""
+        """Return the stored ACLs and credentials, None if there never were any. Raises DamagedFile, also for a
+        missing file; OSError."""
         document = self._security.read()
         if document is None and self.meta.has_security:
             raise create_missing_security_error(self.path)

@@ -150,7 +150,7 @@ class LogDurability:
         self._journal = None
 
     def mark_names_unsynced(self, *directories: str) -> None:
-        """Has the next sync make the names in directories durable; of none given, those of the log's own."""
+        """Let the next sync make the names in directories durable, by default in the log's own directory."""
         for directory in directories or (self._directory,):
             if directory not in self._unsynced_directories:
                 self._unsynced_directories.append(directory)
@@ -174,7 +174,7 @@ class LogDurability:
         return bool(self._unsynced_directories or self._segments.find_unsynced())
 
     def begin_sync(self, end_offset: int) -> SyncPlan | None:
-        """What has to be synced for everything below `end_offset`, where the log ends; None when nothing has.
+        """Return the plan to sync everything below `end_offset`, the end of the log; None if nothing is unsynced.
 
         A plan must be run and completed, or the synced offset never rises again. Raises LogContradicted, OSError.
         """

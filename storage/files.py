@@ -154,7 +154,7 @@ class Lock(Protocol):
 
 
 class VolumeSpace(NamedTuple):
-    """Of the volume that something lies on."""
+    """The size and the free space of a volume."""
 
     total_bytes: int
     usable_bytes: int
@@ -217,13 +217,13 @@ class Files(Protocol):
         """Whether a directory is there."""
 
     def size(self, path: str) -> int:
-        """Of a file, in bytes."""
+        """Return the size of a file in bytes."""
 
     def modified_ms(self, path: str) -> int:
         """Last modification of a file, wall clock, milliseconds."""
 
     def space(self, path: str) -> VolumeSpace:
-        """Of the volume that a path lies on."""
+        """Return the space of the volume of a path."""
 
     def lock(self, path: str) -> Lock:
         """Lock a path. Raises BlockingIOError, which names the holder, if another process (or this one) has it."""
@@ -253,7 +253,7 @@ def _open_regular(path: str, flags: int) -> int:
 
 
 def _add_file_name(error: OSError, path: str) -> None:
-    """Of a descriptor the operating system does not say which file it is of."""
+    """Add the path to an error about a descriptor, because the operating system does not name the file."""
     if error.filename is None:
         error.filename = path
 
@@ -490,7 +490,7 @@ def sync_file(files: Files, path: str) -> None:
 
 
 def find_open_files_limit() -> int:
-    """How many files this process may have open, sockets among them."""
+    """Return the number of files, sockets included, that this process may have open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 

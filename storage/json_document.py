@@ -150,7 +150,7 @@ class JsonDocument:
         return self._files.size(path) if self._files.exists(path) else -1
 
     def _make_reserves(self, least: int) -> None:
-        """Has both reserves hold a document of that many bytes and a little more, where the disk allows it."""
+        """Let both reserves have room for a document of this size and a little more, if the disk allows it."""
         for reserve in self._reserves:
             with suppress(OSError):
                 size = self._read_size(reserve)

@@ -61,7 +61,7 @@ class LeaderEpochs:
 
     @classmethod
     def create_first(cls, log_start_offset: int) -> "LeaderEpochs":
-        """Those of a log that has none yet."""
+        """Create the leader epochs of a log that has none yet."""
         return cls([EpochStart(0, log_start_offset)])
 
     def with_next_epoch(self, log_end_offset: int, *, above: int) -> "LeaderEpochs":

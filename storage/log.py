@@ -48,7 +48,8 @@ _APPENDED_FIELDS: Final = Struct(">i4xb6xi8xq14xi")
 
 
 class AppendResult(NamedTuple):
-    """Where a batch went. Its records are durable once the log's durable offset exceeds `last_offset`."""
+    """The place of an appended batch. Its records are durable once the log's durable offset exceeds
+    `last_offset`."""
 
     base_offset: int
     last_offset: int
@@ -141,7 +142,7 @@ class ReadableLog:
         )
 
     def count_bytes_from(self, offset: int) -> int:
-        """How many bytes the batches have that end at or after an offset. Raises OffsetOutOfRange, LogDamaged."""
+        """Return the size of the batches that end at or after an offset. Raises OffsetOutOfRange, LogDamaged."""
         self._check_within(offset)
         return self._segments.count_bytes_from(offset, self.config.index_interval_bytes)
 
@@ -381,12 +382,12 @@ class PartitionLog(ReadableLog):
 
     @property
     def durable_offset(self) -> int:
-        """Everything before it is on the disk."""
+        """Return the offset below which all records are on the disk."""
         return self.durability.durable_offset
 
     @property
     def synced_offset(self) -> int:
-        """Everything before it is on the disk, in the segments: the journal is not needed for it."""
+        """Return the offset below which all records are in synced segments, without the journal."""
         return self.durability.synced_offset
 
     @property
@@ -411,7 +412,7 @@ class PartitionLog(ReadableLog):
         return end_offset > 0 and (self.durability.is_dirty or self.synced_offset < end_offset)
 
     def begin_sync(self) -> SyncPlan | None:
-        """What has to be synced for the segments to have everything appended so far; None when nothing has.
+        """Return the plan to sync all appended records to the segments; None if nothing is unsynced.
 
         A plan must be run and completed, or the synced offset never rises again.
         Raises LogPoisoned, LogClosed, LogContradicted, OSError.

@@ -62,7 +62,7 @@ def write_log_copy(
 
 
 class _LogCopyWriter:
-    """What was written so far."""
+    """The writer of a copy, with its progress."""
 
     def __init__(self, files: Files, directory: str, index_interval_bytes: int) -> None:
         self.end_offset = 0

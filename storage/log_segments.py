@@ -43,9 +43,9 @@ class LogSegments:
         return sum(segment.size for segment in self._segments)
 
     def find_unsynced(self) -> list[LogSegment]:
-        """Those that hold unsynced bytes, from the oldest.
+        """Return the segments with unsynced bytes, from the oldest.
 
-        Below a synced segment all are synced, save that the active one may still be empty.
+        All segments before a synced one are synced, except that the active one may still be empty.
         """
         found: list[LogSegment] = []
         for segment in reversed(self._segments):
@@ -107,7 +107,7 @@ class LogSegments:
         return following[0].base_offset if following else end_offset
 
     def count_bytes_from(self, offset: int, index_interval_bytes: int) -> int:
-        """How many bytes the batches have that end at or after an offset. Raises LogDamaged."""
+        """Return the size of the batches that end at or after an offset. Raises LogDamaged."""
         first, *following = self._find_segments_from(offset)
         try:
             size = first.size - first.find_position(offset, index_interval_bytes)

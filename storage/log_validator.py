@@ -1,4 +1,4 @@
-"""What a broker checks of the bytes that a producer sent for one partition, before they may enter a log.
+"""Checks of the bytes of a Produce request for one partition, before an append.
 
 Source: Kafka's `ProduceRequest.validateRecords` (one batch, magic 2), `UnifiedLog.analyzeAndValidateRecords`
 (base offset 0, checksum) and `LogValidator` (counts, sequences, control bit, contents).
@@ -70,7 +70,8 @@ def validate_batch(
 def iterate_timestamps_and_keys(
     data: bytes, header: BatchHeader, limit_bytes: int, budget: DecompressionBudget
 ) -> Iterator[tuple[int, bool]]:
-    """Of each record of a valid batch its time, as in `ValidBatch`, and whether it has a key. Raises OverBudget."""
+    """Yield for each record of a valid batch its time, as in `ValidBatch`, and whether it has a key. Raises
+    OverBudget."""
     append_time_ms = header.max_timestamp_ms if header.is_log_append_time else None
     base_ms = header.base_timestamp_ms
     for _, timestamp_delta, has_key in _scan_batch(data, header, limit_bytes, budget):

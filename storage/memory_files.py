@@ -19,7 +19,7 @@ Clock = Callable[[], int]
 
 
 class _FileContents:
-    """What is in one file."""
+    """The content of one file."""
 
     __slots__ = ("data", "is_removed", "modified_ms")
 
@@ -40,7 +40,7 @@ class _MemoryDirectory:
 
 
 class _MemoryVolume:
-    """What all files share: how much there is, how much there may be, and the lock under which it changes."""
+    """The state that all files share: used and maximum size, and the lock for changes."""
 
     def __init__(self, max_bytes: int, wall_ms: Clock) -> None:
         self.max_bytes: Final = max_bytes

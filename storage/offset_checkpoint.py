@@ -106,7 +106,7 @@ class OffsetCheckpointFile:
         self.create_draft().write()
 
     def discard_drafts(self) -> None:
-        """What is still to be written comes too late."""
+        """Discard the unwritten drafts, which are obsolete."""
         self._written_draft = self._draft_count
 
     def _note_written(self, number: int) -> None:

@@ -31,7 +31,7 @@ class OverBudget(StorageError):
 
 
 class DecompressionBudget:
-    """What is left of it."""
+    """The remaining budget."""
 
     __slots__ = ("bytes_left", "items_left")
 
@@ -70,10 +70,10 @@ ScannedRecord = tuple[int, int, bool]
 def scan_records(
     data: bytes | bytearray, count: int, budget: DecompressionBudget | None = None
 ) -> Iterator[ScannedRecord]:
-    """What decides about each of the `count` records that a section must hold, and nothing else.
+    """Yield the fields that validation needs of each of the `count` records of a section.
 
-    Raises CorruptBatch (position within the section) for anything that contradicts itself, OverBudget. What is in a
-    log already has no budget: it was within one when it came.
+    Raises CorruptBatch (position within the section) for contradictory bytes, OverBudget. Records in a log have no
+    budget: they were within one at their arrival.
     """
     if count * 7 > len(data):
         raise CorruptBatch(f"{count} records cannot fit in {len(data)} bytes")

@@ -1,7 +1,7 @@
-"""Which of a log's oldest segments may go. Source: Kafka's `UnifiedLog.deleteOldSegments`.
+"""Select the oldest segments of a log that retention deletes. Source: Kafka's `UnifiedLog.deleteOldSegments`.
 
-Segments go whole and oldest first, and only below `up_to`, the offset that consumers can already read. The
-last segment may go too when all of its records are too old; the log then begins a new one at its end.
+Retention deletes whole segments, oldest first, and only below `up_to`, the offset that consumers can already read.
+It may delete the last segment too if all of its records are too old; the log then begins a new one at its end.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def count_deletable(
 
 
 def count_below(segments: Sequence[LogSegment], log_start_offset: int) -> int:
-    """How many segments, from the first, hold nothing at or after an offset; never the last."""
+    """Return the number of segments, from the first, without records at or after an offset; never the last."""
     count = 0
     while count + 1 < len(segments) and segments[count + 1].base_offset <= log_start_offset:
         count += 1

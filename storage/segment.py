@@ -242,7 +242,7 @@ class LogSegment:
         return self.indexes.max_timestamp_ms
 
     def find_latest_ms(self, index_interval_bytes: int) -> int:
-        """What its age counts from: its greatest timestamp, or where no record carries one, its last change, wall
+        """Return the start of its age: its greatest timestamp, or if no record has one, its last change by the wall
         clock. Raises CorruptBatch as `load_indexes`.
         """
         latest_ms = self.find_max_timestamp_ms(index_interval_bytes)
@@ -263,9 +263,9 @@ class LogSegment:
         return walk_file(self.file, self.path, position, self.size, check)
 
     def find_position(self, offset: int, index_interval_bytes: int) -> int:
-        """Where the first batch begins that ends at or after `offset`; the segment's size when none does.
+        """Return the position of the first batch that ends at or after `offset`; the segment's size without one.
 
-        Raises CorruptBatch when the way there is damaged.
+        Raises CorruptBatch for damage before that position.
         """
         next_offset, next_position = self._next_read
         if next_offset == offset and next_position <= self.size:
@@ -372,7 +372,7 @@ class LogSegment:
         return end_offset
 
     def rewrite_from(self, position: int) -> None:
-        """Has the next sync take every byte from `position` on to the disk. Raises OSError."""
+        """Let the next sync write every byte from `position` on to the disk. Raises OSError."""
         if position < self.size:
             self._files.rewrite(self.path, position)
         self.is_synced = False

@@ -161,8 +161,8 @@ class TimeIndex:
         return len(self._timestamps_ms)
 
     def maybe_append(self, timestamp_ms: int, offset: int) -> None:
-        """Everything later than `timestamp_ms` follows `offset`; nothing happens unless the timestamp is
-        new.
+        """Add an entry: all records later than `timestamp_ms` follow `offset`. A timestamp that is not the greatest
+        is ignored.
         """
         if timestamp_ms < 0 or (self._timestamps_ms and timestamp_ms <= self._timestamps_ms[-1]):
             return

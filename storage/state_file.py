@@ -95,7 +95,7 @@ def encode_state_header(point: StatePoint, contents: str, records_count: int) ->
 
 
 def format_state_path(log: PartitionLog, end_offset: int) -> str:
-    """What the state of a log is called that ends there."""
+    """Return the path of the state file of a log up to an offset."""
     return f"{log.directory}/{format_segment_name(end_offset)}{STATE_SUFFIX}"
 
 

@@ -150,7 +150,7 @@ class Syncer:
         return log.durability.has_unsynced_names
 
     def settle_logs(self, logs: Iterable[PartitionLog]) -> None:
-        """Has the segments of logs synced, some time. One that cannot be is poisoned."""
+        """Sync the segments of logs later. A log whose sync fails is poisoned."""
         job = SyncJob(_ignore_result)
         for log in logs:
             if not log.is_closed and log.failure is None:
@@ -180,8 +180,8 @@ class Syncer:
 
 
 def _begin_files(log: PartitionLog, job: SyncJob) -> None:
-    """Has the files of a log synced for what the journal does not get; unless that is durable already, or being
-    synced."""
+    """Start the sync of a log's files for records that are not in the journal, unless these are durable or a sync
+    is in progress."""
     if log.journal is not None and log.is_open and log.durable_offset == log.log_end_offset:
         return
     plan = _begin_plan(log, job)
@@ -204,14 +204,14 @@ def _begin_plan(log: PartitionLog, job: SyncJob) -> SyncPlan | None:
 
 
 def _ignore_result(result: SyncResult) -> None:
-    """Who settles is not waited for."""
+    """Ignore the result, because no response waits for it."""
 
 
 class SyncWorker(Protocol):
     """Does its part of jobs, in order."""
 
     def enqueue(self, job: SyncJob) -> None:
-        """Has a job done, some time. Raises RuntimeError after `close`."""
+        """Add a job to the queue. Raises RuntimeError after `close`."""
 
     def close(self) -> None:
         """Complete the remaining jobs. Raises the exception of a callback, if one failed."""

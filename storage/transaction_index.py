@@ -82,7 +82,7 @@ class AbortedTransactions:
         self._stable_offsets.append(aborted.last_stable_offset)
 
     def find_overlapping(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Those that have records or a marker in a range (its end excluded), by marker."""
+        """Return the aborted transactions with records or a marker in a range (its end excluded), by marker."""
         found = []
         for number in range(bisect_left(self._last_offsets, first_offset), len(self._last_offsets)):
             if self._first_offsets[number] < end_offset:
@@ -133,7 +133,7 @@ def encode_transaction_index(aborted: Iterable[AbortedTransaction]) -> bytes:
 
 
 def decode_transaction_index(data: bytes, path: str) -> list[AbortedTransaction]:
-    """What the file of a segment says; a part of an entry at its end, as a killed broker may leave it, is nothing.
+    """Decode the index file of a segment. An incomplete last entry, as a killed broker may leave it, is ignored.
 
     Raises DamagedFile, naming `path`.
     """
@@ -155,12 +155,12 @@ def find_transaction_indexes(names: Iterable[str]) -> list[int]:
 
 
 def format_transaction_index_path(directory: str, base_offset: int) -> str:
-    """Where the index of a segment lies."""
+    """Return the path of the index of a segment."""
     return f"{directory}/{base_offset:020d}{TRANSACTION_INDEX_SUFFIX}"
 
 
 def read_aborted_transactions(files: Files, directory: str) -> AbortedTransactions:
-    """All that the indexes in a log's directory name. Raises DamagedFile, OSError."""
+    """Read the aborted transactions of all indexes in a log's directory. Raises DamagedFile, OSError."""
     paths = [
         format_transaction_index_path(directory, offset)
         for offset in find_transaction_indexes(files.listdir(directory))

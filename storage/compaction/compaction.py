@@ -165,7 +165,7 @@ class CleanedSegment:
 
     @property
     def next_offset(self) -> int:
-        """Where the next batch begins at the least."""
+        """Return the lowest possible offset of the next batch."""
         return self._segment.next_offset
 
     def _flush(self) -> None:
@@ -250,7 +250,7 @@ class CleanedSegment:
 
 
 class CompactionResult(NamedTuple):
-    """What a pass came to."""
+    """The result of a pass."""
 
     from_offset: int
     end_offset: int

@@ -39,7 +39,7 @@ IsLastOfProducer = Callable[[BatchHeader], bool]
 
 
 class KeyOffsetMap:
-    """What a pass over the dirty part of a log has found."""
+    """The latest offset of each key in the dirty part of a log."""
 
     def __init__(self, from_offset: int) -> None:
         self.latest: dict[bytes, int] = {}

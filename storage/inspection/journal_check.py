@@ -23,7 +23,7 @@ from storage.storage_errors import CorruptBatch, DamagedFile, format_error_reaso
 
 
 class MissingTail(NamedTuple):
-    """What the journal has and a log has not."""
+    """Records that the journal has and a log lacks."""
 
     path: str
     """Of the last segment."""
@@ -118,7 +118,7 @@ class JournalCheck:
         return MissingTail(path, end, last_end, _find_gap(entries, end))
 
     def _find_end_offset(self, log: LogListing, recovery_point: int) -> int:
-        """Where the log is cut at its next start, if not where it ends."""
+        """Return the offset at which the next start cuts the log; its end if it does not."""
         below = [number for number, each in enumerate(log.segments) if each.base_offset <= recovery_point]
         first = below[-1] if below else 0
         end = log.segments[first].base_offset
@@ -146,7 +146,7 @@ class JournalCheck:
             yield lack.to_finding()
 
     def take_damage(self, log: LogListing) -> LogFinding | None:
-        """What is wrong with the journal of the log's data directory, once."""
+        """Return the damage of the journal of the log's data directory, once."""
         error = self.damaged_journals.pop(os.path.dirname(log.directory), None)
         if error is None:
             return None

@@ -73,7 +73,7 @@ class LogFinding(NamedTuple):
 
 
 class LogTotals(NamedTuple):
-    """What of a log was sound."""
+    """Totals of the sound batches of a log."""
 
     batches: int
     records: int

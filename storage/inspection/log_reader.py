@@ -60,7 +60,7 @@ class LogListing(NamedTuple):
     """All segments of the directory, not one that was named."""
 
     def find_end_offset(self, number: int) -> int | None:
-        """Where the segment after the one of this number begins, None for the last."""
+        """Return the start of the segment after the one of this number, None for the last."""
         return self.segments[number + 1].base_offset if number + 1 < len(self.segments) else None
 
 
@@ -94,7 +94,7 @@ def relist_log(files: Files, log: LogListing) -> LogListing:
 
 
 def parse_base_offset(log: LogListing, path: str) -> int:
-    """What a segment of a log is named for, one that was begun after the log was listed too."""
+    """Return the base offset in the name of a segment, also of one that is newer than the list of the log."""
     match = _SEGMENT.fullmatch(os.path.basename(path))
     return log.segments[0].base_offset if match is None else int(match[1])
 
@@ -291,7 +291,7 @@ class LogReader:
         return before.segments != self.log.segments
 
     def read_appended(self) -> Iterator[Piece]:
-        """What `read_pieces` did not find yet, segments that were begun since included. Raises OSError."""
+        """Yield the pieces after those of `read_pieces`, newer segments included. Raises OSError."""
         self.log = relist_log(self._files, self.log)
         return self.read_pieces()
 
@@ -336,7 +336,7 @@ class LogReader:
         return self._position <= file.size() and file.pread(len(header), at) == header
 
     def _reread_torn(self, file: File, scan: SegmentScan, torn: BadBytes) -> Piece | None:
-        """What becomes of an unfinished batch at the end; None when its writer took it back."""
+        """Read an unfinished batch at the end again; return None if its writer took it back."""
         piece: Piece | None = torn
         for _ in range(_MAX_READS if self._pause is not None else 0):
             assert self._pause is not None

@@ -79,7 +79,7 @@ class IndexesCheck:
         self.end = batch.position + len(batch.data)
 
     def skip_bad_bytes(self, bad: BadBytes) -> None:
-        """What lies between: entries that point there may have been right."""
+        """Skip bad bytes: entries that point there may have been right."""
         self.is_contiguous &= bad.position == self.end
         self.end = bad.position + bad.length
         self._offsets.skip_bad_bytes(self.end)
@@ -194,7 +194,7 @@ class TimeIndexCheck:
         self._next_offset = header.next_offset
 
     def _check_entries_to(self, last_offset: int) -> None:
-        """Everything before a batch with this last offset is known: looks at the entries for it."""
+        """Check the entries before a batch with this last offset, because everything before it is known."""
         while self._next < len(self._entries):
             timestamp_ms, relative_offset = self._entries[self._next]
             offset = self._base_offset + relative_offset

@@ -217,7 +217,7 @@ class SegmentScan:
         return end if end > position else None
 
     def _read_stated_length(self, position: int) -> int:
-        """What is where a batch keeps its length; 0 where the file ends."""
+        """Return the value at the place of a batch's length; 0 at the end of the file."""
         length: int = _LENGTH.unpack(self._read_window(position + 8, 4).ljust(4, b"\0"))[0]
         return length
 
@@ -230,7 +230,7 @@ class SegmentScan:
         return len(start) < HEADER_BYTES and (len(start) <= _MAGIC_AT or start[_MAGIC_AT] == MAGIC)
 
     def _find_next_sound(self, position: int) -> int:
-        """Where the next sound batch begins after a bad one, or the end."""
+        """Return the position of the next sound batch after a bad one, or the end."""
         stated = self._find_stated_end(position)
         if stated is not None:
             proven = self._find_end_by_checksum(position, stated)

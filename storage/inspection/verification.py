@@ -132,8 +132,8 @@ class LogVerification:
         return LogTotals(self._batches, self._records, self._bytes, self._end_offset)
 
     def find_problems(self) -> Iterator[LogFinding]:
-        """Everything that is wrong, from the beginning of the log to its end. A file that cannot be read is one
-        finding; all others are looked at."""
+        """Yield all findings, from the beginning of the log to its end. An unreadable file is one finding; the
+        check continues with the other files."""
         if self._log.is_whole:
             self._unusable = find_unusable_files(self._files, self._log.directory)
             for path, reason in self._unusable.items():

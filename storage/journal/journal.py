@@ -139,7 +139,7 @@ class JournalFile:
         return key in self._end_offsets
 
     def read_entries(self, files: Files, run: bytes) -> Iterator[JournalEntry]:
-        """All that it holds; safe while it is written. Raises DamagedFile, OSError."""
+        """Yield all entries of the file; safe while it is written. Raises DamagedFile, OSError."""
         # Bytes behind the size are being written. A file that is being overwritten is not needed any more.
         first_number, size, position = self.first_number, self._size, 0
         data = files.read(self.path)
@@ -226,7 +226,7 @@ class Journal:
             file.record_entries(self._number, entries)
 
     def _make_room(self, size: int) -> bool:
-        """Has the last file be one with room. Raises JournalRefused, OSError."""
+        """Make sure that the last file has room. Raises JournalRefused, OSError."""
         if self._files_in_turn and self._files_in_turn[-1].has_room(size):
             return False
         oldest = self._files_in_turn[0] if self._files_in_turn else None
@@ -333,7 +333,7 @@ class Journal:
             return list({key: None for file in full for key in file.find_unsettled(self._settled_offsets)})
 
     def read_entries(self, key: LogKey) -> list[JournalEntry]:
-        """What is kept of a log, by offset; some of it the log may have. Raises DamagedFile, OSError."""
+        """Return the entries of a log, by offset; the log may have some of them. Raises DamagedFile, OSError."""
         with self._lock:
             entries = self._leftover_entries.find_entries(key)
             files = [file for file in self._files_in_turn if file.has_log(key)]
@@ -405,7 +405,7 @@ class LogJournal:
         """Who has the segments synced some time of what the journal got; None before it got anything."""
 
     def hold_out_until(self, recovery_point: int) -> None:
-        """Has segments synced until the log is on record as synced so far."""
+        """Sync segments instead of the journal until a checkpoint has this recovery point."""
         self._hold_out_until = recovery_point
 
     def on_recovery_point_recorded(self, recovery_point: int) -> None:
@@ -446,7 +446,7 @@ class LogJournal:
         return JournalEntry(self.key, self._base_offset, end_offset, data)
 
     def read_entries(self) -> list[JournalEntry]:
-        """What the journal keeps of the log, by offset. Safe in any thread; raises OSError."""
+        """Return the entries of the log in the journal, by offset. Safe in any thread; raises OSError."""
         return self.journal.read_entries(self.key)
 
     def on_settled(self, offset: int) -> None:

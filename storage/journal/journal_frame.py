@@ -69,7 +69,7 @@ class JournalEntry(NamedTuple):
 
 
 class FrameHead(NamedTuple):
-    """Which frame of a run it is, and where it stands among the others."""
+    """The identity of a frame: its run, its number and its predecessors."""
 
     run: bytes
     number: int
@@ -82,7 +82,7 @@ class BrokenFrame(Exception):
 
 
 def encode_entries(entries: Iterable[JournalEntry]) -> bytes:
-    """What a frame holds."""
+    """Encode the entries of a frame."""
     parts: list[bytes] = []
     for key, base_offset, end_offset, data in entries:
         parts += (_encode_key(key), _RANGE.pack(base_offset, end_offset, len(data)), data)
@@ -97,7 +97,7 @@ def encode_frame(head: FrameHead, entries: bytes) -> bytes:
 
 
 def calculate_frame_size(entries: bytes) -> int:
-    """Of the frame that holds them, in bytes, padding included."""
+    """Return the size of the frame of these entries in bytes, padding included."""
     return find_next_frame_position(_HEADER_BYTES + len(entries))
 
 

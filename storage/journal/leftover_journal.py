@@ -85,7 +85,7 @@ class LeftoverEntries:
         return set(self._by_log)
 
     def find_entries(self, key: LogKey) -> list[JournalEntry]:
-        """Those of a log."""
+        """Return the entries of a log."""
         return list(self._by_log.get(key, ()))
 
     def on_settled(self, key: LogKey, offset: int) -> None:
@@ -161,7 +161,7 @@ def _find_frames(data: bytes, path: str, run: bytes) -> Iterator[_FoundFrame]:
 
 
 def _find_next_magic(data: bytes, position: int) -> int:
-    """Of the first block behind a position that begins as a frame does."""
+    """Return the position of the first block after a position that begins like a frame."""
     found = position
     while (found := data.find(MAGIC, found + 1)) >= 0:
         if found % BLOCK_BYTES == 0:

@@ -55,7 +55,7 @@ def encode_marker(
 
 
 def parse_marker_type(record: Record) -> int | None:
-    """What a control record ends a transaction with: ABORT or COMMIT; None for a record of another kind."""
+    """Return the outcome in a control record, ABORT or COMMIT; None for a record of another kind."""
     if record.key is None or len(record.key) < _KEY.size:
         return None
     _, kind = _KEY.unpack_from(record.key)

@@ -122,12 +122,13 @@ class ProducerState:
         return self._entries.copy_rows()
 
     def find_entry(self, producer_id: int) -> ProducerEntry | None:
-        """What is known of a producer. To be read, not written."""
+        """Return the entry of a producer, or None. The caller must not change it."""
         return self._entries.find_entry(producer_id)
 
     @property
     def open_transactions(self) -> dict[int, int]:
-        """Where open transactions begin, by producer id: the earliest first. To be read, not written."""
+        """Return the starts of open transactions by producer id, the earliest first. The caller must not change
+        it."""
         return self._open
 
     def restore(self, entries: Iterable[tuple[int, ProducerEntry]]) -> None:

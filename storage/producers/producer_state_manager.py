@@ -239,7 +239,7 @@ class ProducerStateManager:
         return self.aborted.find_overlapping(first_offset, end_offset)
 
     def find_aborted_in_read(self, offset: int, size_bytes: int) -> list[AbortedTransaction]:
-        """Those that a read of `size_bytes` from `offset` may have met, by marker: up to where the index can tell.
+        """Return the aborted transactions that a read of `size_bytes` from `offset` may include, by marker.
 
         Raises LogDamaged, OSError.
         """

@@ -39,7 +39,7 @@ from storage.stored_batch import StoredBatch
 
 
 class RecoveryReport(NamedTuple):
-    """How a log was opened; its text is one line for the operator."""
+    """The result of opening a log; its text is one line for the operator."""
 
     directory: str
     was_clean: bool

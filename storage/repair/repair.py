@@ -56,7 +56,7 @@ class RepairLoss(NamedTuple):
 
 @dataclass(slots=True)
 class RepairedSegment:
-    """What became of a segment."""
+    """The result of the repair of a segment."""
 
     source: SegmentFile
     batches: int = 0
@@ -68,13 +68,13 @@ class RepairedSegment:
 
     @property
     def lost_bytes(self) -> int:
-        """Of the damaged segment, in batches that were left out and between them."""
+        """Return the lost bytes of the damaged segment, in omitted batches and between them."""
         return sum(loss.length for loss in self.losses if loss.kind is not FindingKind.UNDECODABLE_RECORD)
 
 
 @dataclass(slots=True)
 class RepairedLog:
-    """What became of a log."""
+    """The result of the repair of a log."""
 
     log_end_offset: int
     segments: list[RepairedSegment] = field(default_factory=list)
@@ -85,7 +85,7 @@ class RepairedLog:
 
     @property
     def losses(self) -> list[RepairLoss]:
-        """Everything that was left out, in the order of the log."""
+        """Return all losses, in the order of the log."""
         return [loss for segment in self.segments for loss in segment.losses]
 
     def is_kept(self, segment: RepairedSegment) -> bool:
