@@ -153,7 +153,7 @@ class GroupPass:
 
 
 class _Groups:
-    """What a task knows of its groups besides new commits."""
+    """The data of a task about its groups besides new commits."""
 
     def __init__(self, records: dict[str, list[Row]] | None = None) -> None:
         self.records = records or {}

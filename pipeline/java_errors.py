@@ -17,7 +17,7 @@ _STANDARD_ERROR: Final = 2
 
 @contextmanager
 def without_greeting() -> Iterator[None]:
-    """What is launched in this context prints through the pipe, for as long as it lives."""
+    """Let processes that start in this context print through the pipe until they end."""
     output, pipe = os.pipe()
     ours = os.dup(_STANDARD_ERROR)
     threading.Thread(target=_pass_on, args=(output, os.dup(ours)), daemon=True).start()

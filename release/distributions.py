@@ -29,7 +29,7 @@ class Distribution(NamedTuple):
 
     @property
     def file_prefix(self) -> str:
-        """How the names of its files begin."""
+        """Return the prefix of its file names."""
         return f"{self.name.replace('-', '_')}-"
 
 

@@ -97,7 +97,7 @@ _PLAIN_TERMINALS: Final = ("dumb", "unknown")
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How a command writes its output."""
+    """The output settings of a command."""
 
     is_terminal: bool
     """Standard output is a terminal: lines are laid out for its width, and cut where they are very long."""

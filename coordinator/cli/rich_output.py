@@ -19,7 +19,7 @@ from coordinator.cli.text_table import Column
 
 
 def create_console(output: Output) -> Console:
-    """Where rich writes. Its width is that of the terminal, now."""
+    """Return rich's console for an output, with the present width of the terminal."""
     return Console(
         file=sys.stdout,
         force_terminal=output.is_terminal,
@@ -31,7 +31,7 @@ def create_console(output: Output) -> Console:
 
 
 def create_template(style: str) -> str:
-    """What colours a text that is put in its place; of the sixteen colours that everybody's terminal has."""
+    """Return a template that colours a text, with the sixteen colours of every terminal."""
     return Style.parse(style).render("%s", color_system=ColorSystem.STANDARD)
 
 
@@ -72,7 +72,7 @@ _GAP: Final = 1
 
 
 def create_terminal_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], cells: int) -> Table:
-    """What rich prints on a terminal that is so wide. Nothing in a row is taken for markup."""
+    """Return a table for a terminal. Text of rows is never interpreted as markup."""
     table = Table(
         box=box.SIMPLE_HEAD, padding=(0, _GAP, 0, 0), show_edge=False, pad_edge=False, header_style="dim"
     )

@@ -13,8 +13,8 @@ _MAX_CELL: Final = 1000
 
 
 class Column(NamedTuple):
-    """What a column is called; whether its cells are figures, and so on the right; whether a terminal may wrap
-    them; whether one that is too narrow may leave it out; the style of a cell, by its text."""
+    """A column: its title; whether its cells are figures, aligned right; whether a terminal may wrap them;
+    whether a narrow terminal may omit it; the style of a cell, by its text."""
 
     title: str
     is_number: bool = False

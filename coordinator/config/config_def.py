@@ -131,13 +131,13 @@ EMPTY_WORD_ERROR: Final = "Configuration '{name}' values must not be empty."
 
 
 class ValueBounds(Protocol):
-    """Which values of its type a property takes."""
+    """The accepted values of a property."""
 
     def accepts_value(self, value: ConfigValue) -> bool:
         """Whether it takes the value."""
 
     def describe_allowed(self, kind: ConfigType) -> str:
-        """What a value must be, for an error and the documentation."""
+        """Describe the accepted values, for an error and the documentation."""
 
     def format_error(self, name: str, value: ConfigValue) -> str:
         """Kafka's error for a value of the property `name` that it does not take."""
@@ -293,7 +293,7 @@ class ConfigKey(Struct, frozen=True):
 
     @property
     def allowed(self) -> str:
-        """What a value must be, in words."""
+        """Describe the accepted values."""
         return self.bounds.describe_allowed(self.kind)
 
     def format_canonical(self, text: str) -> str:

@@ -81,8 +81,8 @@ RACK_PROPERTY: Final = "broker.rack"
 
 
 def parse_racks(text: str, brokers: int) -> list[str | None]:
-    """Of each broker in order, None for one without. With one broker a comma is a part of its rack. Raises
-    ConfigError for a list that is not of so many."""
+    """Return the rack of each broker in order, None for a broker without. With one broker a comma is a part of its
+    rack. Raises ConfigError for a list of another length."""
     if not text:
         return [None] * brokers
     parts = [part.strip() for part in text.split(",")]

@@ -107,8 +107,8 @@ def find_names_without_protocol(config: Config) -> set[str]:
 
 
 def parse_http_listener(config: Config) -> Address | None:
-    """Where the HTTP port is to be; None for nowhere. Raises ConfigError, also where everybody could change groups
-    there without having been let in on purpose."""
+    """Return the address of the HTTP port; None if it is off. Raises ConfigError, also if every client could change
+    groups without an explicit setting."""
     text = config.http_listener.strip()
     address = None if text.lower() == HTTP_OFF else parse_address(text, "http.listener")
     has_token = config.control_token or config.control_token_file

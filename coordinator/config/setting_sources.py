@@ -1,4 +1,4 @@
-"""Where properties come from, and which source wins.
+"""The sources of properties, and their precedence.
 
     defaults < profile < properties file < environment < -o name=value < named flags
 

@@ -42,7 +42,7 @@ class EffectiveConfig(NamedTuple):
 
 
 class TopicValues(Struct, frozen=True):
-    """What the data plane and the log obey of a topic's properties, parsed. A field is the property of its name,
+    """The parsed properties of a topic for the data plane and the log. A field is the property of its name,
     but for `log` and `is_log_append_time`."""
 
     log: LogConfig
@@ -66,7 +66,7 @@ _PROPERTIES: Final = {
 
 
 class TopicDefaults:
-    """What a topic without overrides has, from the broker properties that were set explicitly."""
+    """The properties of a topic without overrides, from the explicitly set broker properties."""
 
     def __init__(self, broker_properties: Mapping[str, str]) -> None:
         """Raises InvalidConfig when a broker property cannot be a topic's default."""
@@ -140,7 +140,7 @@ class TopicDefaults:
             )
 
     def parse(self, overrides: Mapping[str, str]) -> TopicValues:
-        """Everything that acts, parsed once. Raises InvalidConfig."""
+        """Parse all properties with an effect. Raises InvalidConfig."""
         policies = self.parse_value("cleanup.policy", overrides)
         assert isinstance(policies, list)
         log = self._parse_fields(LogConfig, overrides) | {

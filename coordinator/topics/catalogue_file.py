@@ -28,7 +28,7 @@ class TopicEntry(NamedTuple):
 
 
 class CatalogueState(NamedTuple):
-    """What the file says. Nothing of it is ever changed: a change makes another state."""
+    """The content of the file. It is immutable: a change creates another state."""
 
     topics: Mapping[str, TopicEntry] = MappingProxyType({})
     deleted: Mapping[bytes, str] = MappingProxyType({})
@@ -149,7 +149,7 @@ class GroupConfigs:
         return self._file.state.groups
 
     def find_configs(self, group_id: str) -> Mapping[str, str]:
-        """What that group has, by key."""
+        """Return the configs of a group, by key."""
         return self.by_group.get(group_id, NO_CONFIGS)
 
     async def change_configs(self, work: LongWork, group_id: str, change: ChangeConfigs) -> Mapping[str, str]:

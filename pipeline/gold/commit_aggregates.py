@@ -85,7 +85,7 @@ def aggregate_commits(commits: pa.Table, step_s: int) -> pa.Table:
 
 
 def _elapsed_ms(commits: pa.Table) -> pa.Array:
-    """Where a clock was set back the time is unknown and counts as 0."""
+    """Return the elapsed times. A time over a clock that was set back is unknown and counts as 0."""
     now, before = commits.column("commit_ts"), commits.column("previous_ts")
     elapsed: Integers = integers(now) // 1000 - integers(before) // 1000
     return pa.array(np.maximum(elapsed, 0), mask=~(are_valid(now) & are_valid(before)))

@@ -1,4 +1,4 @@
-"""Which member held which partition, from when to when."""
+"""The owner of each partition over time."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""How fast groups consume, by the minute."""
+"""The speed of groups, by minute."""
 
 from typing import Final
 

@@ -92,8 +92,8 @@ def ends_of_cluster(
 def _leaders(
     bootstrap: Address, partitions: Collection[TopicPartition] | None
 ) -> Mapping[Address, list[TopicPartition]]:
-    """Which broker to ask for which partitions, None: for all; topics that are gone, and partitions without leader,
-    are not in it."""
+    """Return the partitions of each leader, by its address; None means all partitions. Deleted topics and
+    partitions without a leader are omitted."""
     wanted = None if partitions is None else set(partitions)
     topics = (
         None

@@ -38,7 +38,7 @@ def _records(rows: DataFrame, ingest_batch: int, names: dict[ServedRecordType, s
 
 
 def group_epochs(rows: DataFrame, ingest_batch: int) -> DataFrame:
-    """What concerns a whole group: its epoch, that of its target, and (up to Kafka 4.0) its topics."""
+    """Return the rows about whole groups: their epochs, target epochs, and (up to Kafka 4.0) topics."""
     names = {
         CONSUMER_GROUP_METADATA: "group",
         CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: "target",
@@ -48,7 +48,7 @@ def group_epochs(rows: DataFrame, ingest_batch: int) -> DataFrame:
 
 
 def consumer_members(rows: DataFrame, ingest_batch: int) -> DataFrame:
-    """What members say of themselves."""
+    """Return the rows with the properties of members."""
     found = _records(rows, ingest_batch, {CONSUMER_GROUP_MEMBER_METADATA: "member"})
     renamed = {"topics": "subscribed_topics", "expression": "subscribed_expression"}
     return CONSUMER_MEMBERS.shape(found.withColumnsRenamed(renamed))
@@ -63,7 +63,7 @@ def _of_members(rows: DataFrame, ingest_batch: int) -> DataFrame:
 
 
 def member_epochs(rows: DataFrame, ingest_batch: int) -> DataFrame:
-    """What members are to have, and where they stand on the way to it."""
+    """Return the rows with target and current assignments of members."""
 
     def pending(one: Column) -> Column:
         return one["holding"] == "pending_revocation"
@@ -84,6 +84,6 @@ def member_partitions(rows: DataFrame, ingest_batch: int) -> DataFrame:
 
 
 def group_expressions(rows: DataFrame, ingest_batch: int) -> DataFrame:
-    """What regular expressions match."""
+    """Return the rows with the matches of regular expressions."""
     found = _records(rows, ingest_batch, {CONSUMER_GROUP_REGULAR_EXPRESSION: "expression"})
     return GROUP_EXPRESSIONS.shape(found.withColumnRenamed("done_ts", "resolved_ts"))

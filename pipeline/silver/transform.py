@@ -65,7 +65,7 @@ def unknown_records(rows: DataFrame, ingest_batch: int) -> DataFrame:
 
 
 def ingest_findings(rows: DataFrame, ingest_batch: int) -> DataFrame:
-    """What was found in the log."""
+    """Return the rows with findings in the log."""
     found = rows.where(sf.col("kind") == FINDING).select(
         sf.lit(ingest_batch).alias("ingest_batch"),
         sf.current_timestamp().alias("found_ts"),

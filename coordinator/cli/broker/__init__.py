@@ -1,1 +1,1 @@
-"""What the commands have in common that ask a broker over Kafka's protocol: how it is reached, and how they end."""
+"""Shared code of the commands that call a broker over Kafka's protocol: connection, login and exit codes."""

@@ -61,7 +61,7 @@ class AclStore(Protocol):
     """All methods raise ServerUnreachable, and BrokerError where the broker refuses."""
 
     def find_acls(self, wanted: AclFilter) -> set[AclBinding]:
-        """Those that a filter picks."""
+        """Return the ACLs that a filter selects."""
 
     def create_acls(self, acls: list[AclBinding]) -> None:
         """Adds ACLs; one that is there already stays."""

@@ -1,4 +1,4 @@
-"""What people write on the command line about resources, patterns and operations."""
+"""Options of the command line for resources, patterns and operations."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple

@@ -113,7 +113,7 @@ def _parse_address_option(_: click.Context, __: click.Parameter, value: str) -> 
 
 
 def _run_command(run: Callable[..., int], context: BrokerContext, named: dict[str, Any]) -> int:
-    """Everything that may go wrong becomes a sentence and an exit code."""
+    """Run a command; turn each failure into a sentence and an exit code."""
     try:
         with guard_output(), closing(context.broker):
             return run(context, **named)
@@ -139,7 +139,7 @@ def directory_option() -> Callable[[Callable[..., int]], Callable[..., int]]:
 
 @contextmanager
 def edit_security_file(data_dir: str) -> Iterator[SecurityFile]:
-    """What a stopped daemon knows of ACLs and users; it cannot start meanwhile. Raises InvalidArguments,
+    """Lock the ACLs and users of a stopped daemon, which cannot start meanwhile. Raises InvalidArguments,
     ServerUnreachable."""
     if click.get_current_context().get_parameter_source("bootstrap") is ParameterSource.COMMANDLINE:
         raise InvalidArguments("--data-dir and --bootstrap contradict each other")

@@ -75,7 +75,7 @@ class BrokerConnection:
             raise ServerUnreachable(f"{self.name} does not answer: {self._describe_error(error)}") from error
 
     def count_apis(self) -> int:
-        """How many APIs the broker serves. Raises as `send_request` does."""
+        """Return the number of APIs of the broker. Raises the errors of `send_request`."""
         return len(self.fetch_versions())
 
     def fetch_versions(self) -> dict[int, range]:
@@ -84,7 +84,7 @@ class BrokerConnection:
         return self._versions
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
 

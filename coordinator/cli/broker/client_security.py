@@ -33,7 +33,7 @@ _STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
 
 @dataclass(frozen=True, slots=True)
 class ClientSecurity:
-    """How a broker is reached."""
+    """The security settings of a connection to a broker."""
 
     tls: "TlsSettings | None" = None
     """None: without TLS."""

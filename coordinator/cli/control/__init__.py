@@ -1,1 +1,1 @@
-"""What the commands have in common that ask a running daemon over HTTP: asking, and printing answers."""
+"""Shared code of the commands that call a running daemon over HTTP: requests and output."""

@@ -12,22 +12,22 @@ Value = TypeVar("Value")
 
 
 def parse_groups(answer: Any) -> list[GroupSummary]:
-    """What GET /groups answers. These functions raise ServerUnreachable where it is not that."""
+    """Parse the response to GET /groups. These functions raise ServerUnreachable for another response."""
     return _convert_answer(_convert_answer(answer, dict[str, Any]).get("groups"), list[GroupSummary])
 
 
 def parse_group_description(answer: Any) -> GroupDescription:
-    """What GET /groups/{group} answers."""
+    """Parse the response to GET /groups/{group}."""
     return _convert_answer(answer, GroupDescription)
 
 
 def parse_group_offsets(answer: Any) -> GroupOffsets:
-    """What GET /groups/{group}/offsets answers."""
+    """Parse the response to GET /groups/{group}/offsets."""
     return _convert_answer(answer, GroupOffsets)
 
 
 def parse_offset_changes(answer: Any) -> OffsetChanges:
-    """What PUT /groups/{group}/offsets answers."""
+    """Parse the response to PUT /groups/{group}/offsets."""
     return _convert_answer(answer, OffsetChanges)
 
 
@@ -52,7 +52,7 @@ class LedgerPage(Struct, frozen=True):
 
 
 def parse_ledger(answer: Any) -> LedgerPage:
-    """What GET /ledger and GET /groups/{group}/ledger answer."""
+    """Parse the response to GET /ledger or GET /groups/{group}/ledger."""
     return _convert_answer(answer, LedgerPage)
 
 

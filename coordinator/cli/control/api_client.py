@@ -69,7 +69,7 @@ class ApiClient:
         self._pool.clear()
 
     def get_json(self, *path: str, query: Query = NO_QUERY) -> Any:
-        """What the daemon answers, from JSON."""
+        """Send a GET and return the decoded JSON of the response."""
         return self.request_json("GET", *path, query=query)
 
     def request_json(

@@ -185,7 +185,7 @@ def _describe_actor() -> str:
 
 
 def _run_command(run: Callable[..., int], context: DaemonContext, named: dict[str, Any]) -> int:
-    """Everything that may go wrong becomes a sentence and an exit code."""
+    """Run a command; turn each failure into a sentence and an exit code."""
     try:
         with guard_output(), closing(context.client):
             try:

@@ -23,7 +23,7 @@ STATE_STYLES: Final = {
 
 
 def state_style(state: str) -> str:
-    """How a state is shown at a terminal."""
+    """Return the style of a state on a terminal."""
     return STATE_STYLES.get(state, "")
 
 
@@ -41,7 +41,7 @@ _KIND_STYLES: Final = (
 
 
 def kind_style(kind: str) -> str:
-    """How a kind of events is shown at a terminal."""
+    """Return the style of a kind of events on a terminal."""
     return next((style for part, style in _KIND_STYLES if re.search(part, kind)), "blue")
 
 

@@ -245,7 +245,7 @@ def add_fault(
 
 
 def _build_action(given: dict[str, Any]) -> Fields:
-    """What it does, {} for nothing."""
+    """Return the action of the options, {} for none."""
     do: Fields = {field: given[field] for field in _ACTION_FIELDS if given[field] not in (None, [])}
     do |= {flag: True for flag in _ACTION_FLAGS if given[flag]}
     do |= _build_delay(given["delay"], given["jitter"])

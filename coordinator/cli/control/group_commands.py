@@ -256,7 +256,7 @@ def find_shortest_ends(member_ids: Iterable[str]) -> dict[str, str]:
 
 
 def _count_common_characters(one: str, other: str) -> int:
-    """How many characters two texts begin with that are the same."""
+    """Return the length of the common prefix of two texts."""
     different = (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
     return next(different, min(len(one), len(other)))
 

@@ -20,7 +20,7 @@ _DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """How a tool reaches brokers."""
+    """The settings with which a tool connects to brokers."""
 
     bootstrap: tuple[Address, ...]
     security: ClientSecurity

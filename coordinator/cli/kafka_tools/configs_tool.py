@@ -125,7 +125,7 @@ _DEFAULT_BROKER_SOURCE: Final = 3
 
 
 class _Entities(NamedTuple):
-    """What the options name: types, and names in the order of the types."""
+    """The entities of the options: types, and names in the order of the types."""
 
     types: tuple[str, ...]
     names: tuple[str, ...]

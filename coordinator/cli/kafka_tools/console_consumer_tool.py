@@ -72,7 +72,7 @@ _MAX_RANDOM_GROUPS: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class _ConsumerOptions:
-    """What a call comes to."""
+    """The parsed options of a call."""
 
     properties: dict[str, str]
     formatter: RecordFormatter

@@ -67,7 +67,7 @@ _MAX_SENT_BYTES: Final = 512 * 1024
 
 
 class _ProducerOptions(NamedTuple):
-    """What a call comes to."""
+    """The parsed options of a call."""
 
     properties: dict[str, str]
     reader: LineReader

@@ -18,7 +18,7 @@ _NO_PARTITIONS_PAUSE_S = 0.25
 
 
 class Subscription(NamedTuple):
-    """What a consumer subscribes to: one topic, or a regular expression."""
+    """The subscription of a consumer: one topic, or a regular expression."""
 
     topic: str | None
     pattern: str | None

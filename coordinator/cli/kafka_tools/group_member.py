@@ -35,7 +35,7 @@ _REJOIN_ERRORS: Final = (ErrorCode.REBALANCE_IN_PROGRESS, *_MEMBERSHIP_LOST)
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
-    """How a member takes part in its group; times in seconds."""
+    """The settings of a member; times in seconds."""
 
     group: str
     instance_id: str | None = None
@@ -46,7 +46,7 @@ class MemberSettings:
 
 @dataclass
 class _Membership:
-    """What the coordinator knows the member by."""
+    """The identity of the member for the coordinator."""
 
     member_id: str = ""
     generation: int = -1

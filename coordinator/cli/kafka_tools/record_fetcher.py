@@ -145,7 +145,7 @@ class RecordFetcher:
 
 
 class _AbortedProducers:
-    """Which batches of an answer belong to aborted transactions. Source: Kafka's `CompletedFetch`."""
+    """The aborted transactions among the batches of a response. Source: Kafka's `CompletedFetch`."""
 
     def __init__(self, transactions: Iterable[Any]) -> None:
         self._waiting = sorted(((each.first_offset, each.producer_id) for each in transactions), reverse=True)

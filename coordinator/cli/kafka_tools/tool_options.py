@@ -32,7 +32,7 @@ class OptionValueRule(Enum):
 
 
 class Support(Enum):
-    """What groupd's tools do with an option of Kafka's tool."""
+    """The support for an option of Kafka's tool."""
 
     FULL = "supported"
     IGNORED = "accepted, without effect"

@@ -301,7 +301,7 @@ def _member_fields(member: MemberMetadata, is_consumer: bool) -> Fields:
 
 
 def _subscription_fields(data: bytes) -> Fields:
-    """Of a member of a group of consumers; as bytes where it is something else, as it may be."""
+    """Return the subscription of a consumer group member; its bytes if it is of another protocol."""
     try:
         value = decode_subscription(data)
     except Malformed:
@@ -377,7 +377,7 @@ def decode_transaction_record(record: Record) -> tuple[dict[str, Any], dict[str,
 
 
 def _check_version(data: bytes | None, what: str, known: range) -> int:
-    """Where the fields begin."""
+    """Check the version of a value; return the position of its fields."""
     if data is None or len(data) < _INT16.size:
         raise Malformed(f"a record without a version of its {what}")
     (version,) = _INT16.unpack_from(data)

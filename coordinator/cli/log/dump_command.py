@@ -178,7 +178,7 @@ def dump_log(
 
 
 def _choose_format(output: Output, *, is_full: bool) -> Callable[[DecodedRecord], str]:
-    """How a record is put for people. What only terminals need is loaded for those."""
+    """Return the formatter of records for an output. Code for terminals is loaded for terminals only."""
     if not output.is_for_people:
         return format_record_text
     from coordinator.cli.log.terminal_records import TerminalFormatter, format_colored_record

@@ -89,7 +89,7 @@ class ProgressBar:
             return 0  # taken by retention or compaction meanwhile
 
     def _on_position(self, path: str, position: int) -> None:
-        """Everything before this byte of a segment has been looked at."""
+        """Record that the bytes before this position of a segment are done."""
         start = self._starts.get(path)
         if start is None or self._is_closed:
             return

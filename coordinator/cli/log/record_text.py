@@ -336,7 +336,7 @@ def _format_partitions(assigned: list[Fields]) -> list[str]:
 
 
 def _add_fields(line: list[Piece], value: Fields) -> None:
-    """Of a consumer group: field by field, as they are called."""
+    """Add the fields of a consumer group record, with their names."""
     for name, field in value.items():
         if name == "version" or (name == "state" and "state_name" in value):
             continue  # in JSON only: the words say more
@@ -355,8 +355,8 @@ def _add_fields(line: list[Piece], value: Fields) -> None:
 
 
 def _format_element(part: str | Fields) -> list[str]:
-    """Of a list: a name; a topic's partitions, each with the epoch since when it is its member's; a topic with the
-    count of its partitions; or a protocol with the topics that it is for."""
+    """Format an element of a list: a name; the partitions of a topic, each with the epoch in which the member
+    got it; a topic with its number of partitions; or a protocol with its topics."""
     if isinstance(part, str):
         return [_quote_name(part)]
     if "topic_name" in part:

@@ -36,7 +36,7 @@ class RepairOutcome(NamedTuple):
 
     @property
     def lost_bytes(self) -> int:
-        """That are in the repaired log no more."""
+        """Return the number of bytes that the repaired log lacks."""
         return sum(loss.length for loss in self.result.losses)
 
 

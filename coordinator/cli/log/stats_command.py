@@ -58,7 +58,7 @@ def show_stats(paths: tuple[str, ...], is_json: bool, top: int, offsets_decoder:
 
 
 def _print_stats(stats: LogStats, top: int) -> None:
-    """What is most of interest, in words."""
+    """Print the statistics as lines of text."""
     total, record_counter = stats.total, stats.record_counter
     fields = total.fields()
     print(f"{len(stats.logs)} logs, {stats.segments} segments, {total.bytes} bytes")

@@ -45,7 +45,7 @@ class TerminalFormatter:
         self._directory = ""
 
     def __call__(self, entry: DecodedRecord) -> str:
-        """What to print of a record, without the end of its last row."""
+        """Format a record, without the line end of its last row."""
         line = create_pieces(entry)
         if entry.type == GROUP_METADATA and not self._is_full:
             line = _shorten_ids(line)
@@ -61,7 +61,7 @@ class TerminalFormatter:
         return "\n".join(map(self._paint_line, rows))
 
     def _format_heading(self, entry: DecodedRecord) -> list[Row]:
-        """Which log it is, where it is another one than that of the last record."""
+        """Return the heading of a log, if the previous record was from another log."""
         path = entry.batch.path
         if path == self._path:
             return []
@@ -235,7 +235,7 @@ class _RowFiller:
 
 
 def _create_template(style: str) -> str:
-    """What colours a text that is put in its place; of the sixteen colours that everybody's terminal has."""
+    """Return a template that colours a text, with the sixteen colours of every terminal."""
     return Style.parse(style).render("%s", color_system=ColorSystem.STANDARD)
 
 

@@ -48,7 +48,7 @@ def print_number_table(console: Console, titles: Sequence[str], rows: Iterable[S
 
 
 def format_log_title(log: LogListing) -> str:
-    """What to call a log in a table."""
+    """Return the name of a log in a table."""
     if log.name is not None:
         return str(log.name)
     return printable(log.directory if log.is_whole else log.segments[0].path, _MAX_TITLE)
@@ -169,7 +169,7 @@ _MAX_NAME: Final = 200
 
 
 def print_stats_tables(stats: LogStats, top: int, output: Output) -> None:
-    """Everything but single logs, and the largest groups only."""
+    """Print the statistics as tables, with the largest groups and without single logs."""
     console = create_console(output)
     console.print(create_labelled_table(_list_summary(stats)))
     groups = sort_by_bytes(stats.record_counter.groups)

@@ -239,7 +239,7 @@ def _parse_exchanges(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _annotate_frames(number: int, entry: dict[str, Any]) -> Iterator[tuple[str, AnnotatedMessage]]:
-    """What is in a line: "request" or "response", and its fields."""
+    """Yield the messages of a line: "request" or "response", and the fields."""
     api, version = _APIS_BY_NAME.get(entry["api"]), entry.get("version")
     if api is None or not isinstance(version, int) or version not in api.versions:
         raise click.ClickException(f"line {number}: {entry['api']} has no version {version} here")

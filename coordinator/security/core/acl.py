@@ -41,7 +41,7 @@ class ResourceType(_AclCode):
 
 
 class PatternType(_AclCode):
-    """How a name matches resources. ANY and MATCH are valid only in filters."""
+    """The way in which a name matches resources. ANY and MATCH are valid only in filters."""
 
     UNKNOWN = 0
     ANY = 1

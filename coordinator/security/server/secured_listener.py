@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _ClientAuthentication(Protocol):
-    """How clients of a listener authenticate."""
+    """The authentication of the clients of a listener."""
 
     def create_connection(self, endpoint: Endpoint, peername: object) -> Connection: ...
     def create_protocol(self, connection: Connection) -> asyncio.BaseProtocol: ...
