@@ -1,5 +1,5 @@
-"""What people ask a coordinator and change about it: why did this group rebalance, why is it not ready, what if.
+"""The control plane: queries and commands of operators, such as the cause of a rebalance or the reason of a wait.
 
-`control_plane.py` puts its parts together; what HTTP and the command line answer comes from here as values.
-`docs/control.md` is the guide for those who use it.
+`control_plane.py` connects its parts. HTTP and the command line format its results, which are values.
+`docs/control.md` is the guide for users.
 """

@@ -79,7 +79,7 @@ class _RingItem:
         return get_wire_name(self._class)
 
     def to_stream_event(self) -> StreamEvent:
-        """It as a reader gets it."""
+        """Return the event in the form for readers."""
         return StreamEvent(self.seq, self.kind, self.encode())
 
     def encode(self) -> bytes:
@@ -181,7 +181,7 @@ class EventStream:
 
     @property
     def reader_count(self) -> int:
-        """How many subscriptions are open."""
+        """Return the number of open subscriptions."""
         return len(self._subscriptions)
 
     def on_event(self, partition: int, event: group_event_types.GroupEvent, number: int, now: Now) -> None:
@@ -232,7 +232,7 @@ class EventStream:
         return subscription
 
     def list_recent(self, group_id: str | None = None, after: int = -1) -> list[StreamEvent]:
-        """What is in the ring, oldest first."""
+        """Return the events in the ring, oldest first."""
         return [
             item.to_stream_event() for item in self._list_after(after) if group_id in (None, item.group_id)
         ]

@@ -20,7 +20,7 @@ MAX_DURATION_MS: Final = 1000 * 366 * _UNITS_MS["d"]
 
 
 def parse_duration_ms(value: int | str, field: str) -> int:
-    """What a field means, in milliseconds, at least 0. Raises Problem (bad-request) naming the field."""
+    """Parse a duration in milliseconds, at least 0. Raises Problem (bad-request), which names the field."""
     if isinstance(value, str):
         match = _DURATION.fullmatch(value.strip())
         if match is None:

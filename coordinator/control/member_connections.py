@@ -19,7 +19,7 @@ HeartbeatRequests = HeartbeatRequest | ConsumerGroupHeartbeatRequest
 
 
 class ConnectionSnapshot(NamedTuple):
-    """What the connections tell of the members of one group at one moment."""
+    """The state of the connections of a group's members at one moment."""
 
     open_ids: AbstractSet[int]
     heartbeating: AbstractSet[str]
@@ -41,8 +41,8 @@ class ConnectionSnapshot(NamedTuple):
         return not member.connection_id and (member.name.client_id, member.name.client_host) in self.unclaimed
 
     def closed_ms_ago(self, member: MemberView) -> int | None:
-        """How long the connection over which a member joined has been closed; None where it has one, or where
-        that is not known."""
+        """Return the time since the connection of a member's join closed; None if the member is connected, or if
+        the time is unknown."""
         return None if self.is_connected(member) else self.find_closed_ms_ago(member.connection_id)
 
 
@@ -134,10 +134,10 @@ class MemberConnections:
         )
 
     def silent_ms(self, connection_id: int) -> int | None:
-        """How long ago bytes last came over a connection, or left; None where that is not known."""
+        """Return the time since a connection last received or sent bytes; None if unknown."""
         return self._connections.silent_ms(connection_id)
 
     def connection_closed_ms_ago(self, connection_id: int) -> int | None:
-        """How long a connection has been closed; None where it is open, or that is not known. Its member may have
-        another one."""
+        """Return the time since a connection closed; None if it is open or unknown. Its member may have another
+        one."""
         return self._connections.closed_ms_ago(connection_id)

@@ -35,7 +35,7 @@ _BOUNDS_MS: Final = tuple(bound * 1000 for bound in DURATION_BOUNDS_S)
 
 
 class PhaseDurations:
-    """Of one phase: rebalances by bucket, and the sum of their times."""
+    """The durations of one phase: rebalances by bucket, and the sum of their times."""
 
     __slots__ = ("buckets", "sum_ms")
 
@@ -96,7 +96,7 @@ class GroupCounts:
 
 
 class GroupCountTable:
-    """Of all groups. Listens to events, closed entries of the ledger and violations."""
+    """The counts of all groups, from events, closed entries of the ledger and violations."""
 
     def __init__(self) -> None:
         self.by_group: OrderedDict[str, GroupCounts] = OrderedDict()

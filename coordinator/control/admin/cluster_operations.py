@@ -1,4 +1,4 @@
-"""What people ask of several brokers, in one process or of a cluster, and do to them."""
+"""Queries and commands about several brokers, in one process or in a cluster."""
 
 import asyncio
 from collections.abc import Callable

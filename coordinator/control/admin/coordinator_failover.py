@@ -114,7 +114,7 @@ class CoordinatorFailover:
 
     @property
     def in_progress_count(self) -> int:
-        """How many partitions are on their way."""
+        """Return the number of partitions that are being moved."""
         return len(self._failovers)
 
     def _check_local(self, partition: GroupPartition) -> None:

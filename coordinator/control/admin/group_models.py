@@ -53,7 +53,7 @@ class MemberDescription(Struct, frozen=True, kw_only=True):
 
 @wire_name("PendingMemberDescription")
 class PendingMemberDescription(Struct, frozen=True, kw_only=True):
-    """Who was given a member id `since_ms` ago and has not joined with it; in `left_ms` it is forgotten."""
+    """A client that got a member id `since_ms` ago and has not joined with it. The id expires in `left_ms`."""
 
     member_id: str
     client_id: str
@@ -154,7 +154,7 @@ class GroupOffsets(Struct, frozen=True, kw_only=True):
 
 @wire_name("OffsetChange")
 class OffsetChange(Struct, frozen=True, kw_only=True):
-    """What became of one offset; `before` is null where nothing had been committed."""
+    """The change of one offset; `before` is null without a previous commit."""
 
     topic: str
     partition: int
@@ -164,7 +164,7 @@ class OffsetChange(Struct, frozen=True, kw_only=True):
 
 @wire_name("OffsetChanges")
 class OffsetChanges(Struct, frozen=True, kw_only=True):
-    """What became of some, by topic and partition; nothing where it was a dry run."""
+    """The changes of offsets, by topic and partition; a dry run changes nothing."""
 
     group_id: str
     dry_run: bool

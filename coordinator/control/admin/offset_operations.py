@@ -319,7 +319,7 @@ class OffsetOperations:
         self._run_queue = run_queue
 
     async def describe_offsets(self, group_id: str) -> GroupOffsets:
-        """How far a group is. Raises Problem (no-such-group, loading)."""
+        """Return the offsets and lags of a group. Raises Problem (no-such-group, loading)."""
         view = self._groups.get_group(group_id)
         committed = await self._fetch_committed(group_id)
         budget = TimeBudget(self._run_queue)
@@ -415,7 +415,7 @@ class OffsetOperations:
 
 
 def _find_owners(view: GroupView) -> dict[tuple[str, int], str]:
-    """Who was assigned which partition: the last, where there are several."""
+    """Return the owner of each partition, the last one if there are several."""
     return {
         (topic, number): member.name.member_id
         for member in view.members

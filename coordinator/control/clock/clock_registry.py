@@ -81,7 +81,7 @@ class ClockRegistry:
         return self._clock.now()
 
     def group_now(self, group_id: str) -> Now:
-        """What time it is for a group."""
+        """Return the present time of a group."""
         return self.times.group_now(group_id, self.process_now())
 
     def is_frozen(self, group_id: str) -> bool:
@@ -94,7 +94,8 @@ class ClockRegistry:
         return [group_id for group_id, time in self.times.by_group.items() if time.is_frozen]
 
     def find_state(self, group_id: str | None) -> ClockState | None:
-        """How the clock of a group stands, or the default; None where it is the process's."""
+        """Return the state of the clock of a group, or of the default clock; None if it is the clock of the
+        process."""
         time = self.times.default if group_id is None else self.times.find_time(group_id)
         return None if time is None else self.describe_clock(group_id)
 

@@ -37,11 +37,11 @@ class GroupTime:
         return Now(process.monotonic_ms + ahead_ms.monotonic_ms, process.wall_ms + ahead_ms.wall_ms)
 
     def freeze(self, process: Now) -> None:
-        """It stands still from now on."""
+        """Stop the clock."""
         self._frozen_now = self.group_now(process)
 
     def unfreeze(self, process: Now) -> None:
-        """It runs from now on."""
+        """Start the clock."""
         if self._frozen_now is not None:
             self._ahead_ms = _subtract(self._frozen_now, process)
             self._frozen_now = None
@@ -88,7 +88,7 @@ class GroupTimeTable:
         return self.by_group.get(group_id, self.default)
 
     def group_now(self, group_id: str, process: Now) -> Now:
-        """What time it is for a group."""
+        """Return the present time of a group."""
         time = self.find_time(group_id)
         return process if time is None else time.group_now(process)
 
@@ -113,7 +113,7 @@ class GroupTimeTable:
         return self._heard_ms.get(group_id, {}).get(member_id)
 
     def keep_only_members(self, group_id: str, member_ids: set[str]) -> None:
-        """Nobody else is a member."""
+        """Forget all other members."""
         heard_ms = self._heard_ms.get(group_id, {})
         for member_id in [member_id for member_id in heard_ms if member_id not in member_ids]:
             del heard_ms[member_id]

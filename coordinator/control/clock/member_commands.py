@@ -1,4 +1,4 @@
-"""What may be done to one member: its session ended, it sent away, its connections closed."""
+"""Commands about one member: end its session, remove it, close its connections."""
 
 from coordinator.broker.services import Services
 from coordinator.control.admin.group_operations import find_member

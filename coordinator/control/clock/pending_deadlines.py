@@ -46,7 +46,7 @@ class GroupDeadline(NamedTuple):
 
 
 def list_deadlines(view: GroupView, deadlines: dict[GroupTimerKey, int]) -> list[GroupDeadline]:
-    """Those of one group, the earliest first."""
+    """Return the deadlines of a group, the earliest first."""
     pending = {one.name.member_id: one.name.client_id for one in view.pending}
     clients = {member.name.member_id: member.name.client_id for member in view.members}
     found = []

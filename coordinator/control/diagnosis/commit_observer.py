@@ -41,7 +41,7 @@ CommitListener = Callable[[StoredCommit], None]
 
 
 class _CommitWriter(NamedTuple):
-    """Who writes, and as a member of which generation."""
+    """The writer of a commit, with the generation of its membership."""
 
     writer: MemberName
     generation_id: int

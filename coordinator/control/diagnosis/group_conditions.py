@@ -35,7 +35,7 @@ class Condition(Protocol):
         """Whether it is so at a moment."""
 
     def describe_unmet(self, snapshot: GroupSnapshot) -> UnmetCondition:
-        """What is so instead; it does not hold."""
+        """Describe the present state of a condition that does not hold."""
 
     def explain_unmet(self, snapshot: GroupSnapshot) -> str:
         """Explain in a sentence, without a full stop, why the condition does not hold and which member causes

@@ -78,7 +78,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 def explain_snapshot(snapshot: GroupSnapshot, hint_providers: Sequence[HintProvider]) -> Explanation:
-    """Of a group at a moment."""
+    """Explain the snapshot of a group."""
     found = collect_findings(snapshot)
     return Explanation(
         group_id=snapshot.group_id,

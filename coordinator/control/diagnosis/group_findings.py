@@ -240,7 +240,7 @@ def find_refused_joins(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
 
 
 def find_pending_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Who was given a member id by a group at rest, and has not come back."""
+    """Yield a finding for each client that got a member id from an idle group and has not joined."""
     view = snapshot.view
     if view is None or any(one.request is AwaitedRequest.FIRST_JOIN for one in snapshot.awaited):
         return

@@ -98,7 +98,7 @@ class GroupHistories:
         self._groups: OrderedDict[str, GroupHistory] = OrderedDict()
 
     def find_history(self, group_id: str) -> GroupHistory:
-        """What is remembered of a group; not to be changed."""
+        """Return the history of a group. The caller must not change it."""
         return self._groups.get(group_id, NO_HISTORY)
 
     def on_event(self, event: GroupEvent, now: Now) -> None:

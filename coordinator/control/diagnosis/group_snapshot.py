@@ -52,14 +52,14 @@ class ConnectionState(Struct, frozen=True):
 
 
 class LogEnds(Struct, frozen=True):
-    """Where the records of a partition begin, and where they end for consumers."""
+    """The start of a partition's records, and their end for consumers."""
 
     start: int
     end: int
 
 
 class Lag(NamedTuple):
-    """How far a partition is behind its end, None while it is offline; without a commit, from its log start."""
+    """The lag of a partition, None while it is offline; without a commit, counted from the log start."""
 
     lag: int | None
     has_commit: bool
@@ -69,10 +69,10 @@ class ClusterView(Protocol):
     """The topics, connections, rebalances and names that a snapshot reads."""
 
     def count_partitions(self, topic: str) -> int | None:
-        """How many a topic has; None where there is no such topic."""
+        """Return the number of partitions of a topic; None for an unknown topic."""
 
     def find_log_ends(self, topic: str, partition: int) -> LogEnds | None:
-        """Of a partition; None while it is offline."""
+        """Return the log ends of a partition; None while it is offline."""
 
     def find_connections(self, view: GroupView) -> Mapping[str, ConnectionState]:
         """The connections of the members of a group, by member id."""
@@ -163,12 +163,12 @@ class GroupSnapshot:
 
     @cached_property
     def members(self) -> tuple[MemberView, ...]:
-        """Those that are in a generation, or have been."""
+        """Return the members that are in a generation or were in one."""
         return tuple([member for member in self.all_members if not member.is_new])
 
     @cached_property
     def newcomers(self) -> tuple[MemberView, ...]:
-        """Those that have not been through a join phase."""
+        """Return the members that have not completed a join phase."""
         return tuple([member for member in self.all_members if member.is_new])
 
     @cached_property
@@ -178,7 +178,7 @@ class GroupSnapshot:
 
     @cached_property
     def latest_of_connection(self) -> dict[tuple[int, str], MemberView]:
-        """Who joined last over each connection, by its number and the client id."""
+        """Return the last member that joined over each connection, by connection number and client id."""
         return {(member.connection_id, member.name.client_id): member for member in self.all_members}
 
     @cached_property
@@ -188,7 +188,7 @@ class GroupSnapshot:
 
     @cached_property
     def labels(self) -> MemberLabels:
-        """What its members are called."""
+        """Return the names of its members."""
         pending: Sequence[MemberName] = []
         if self.view is not None:
             pending = [one.name for one in self.view.pending]
@@ -204,7 +204,7 @@ class GroupSnapshot:
         return [member for member in self.all_members if matches_reference(member.name, reference)]
 
     def list_rebalances(self, after: int) -> Sequence[LedgerEntry]:
-        """Those that came to an end after the event of a number, oldest first."""
+        """Return the rebalances that ended after an event number, oldest first."""
         found = self._rebalances.get(after)
         if found is None:
             found = self._rebalances[after] = self.cluster.list_rebalances(self.group_id, after)
@@ -238,7 +238,7 @@ class GroupSnapshot:
 
     @cached_property
     def subscriptions(self) -> dict[str, frozenset[str]]:
-        """What each member subscribes to, by member id, where it can be read."""
+        """Return the subscription of each member, by member id, if it can be decoded."""
         found: dict[str, frozenset[str]] = {}
         if not self.are_consumers:
             return found
@@ -251,12 +251,12 @@ class GroupSnapshot:
 
     @cached_property
     def subscribed(self) -> frozenset[str]:
-        """What any member subscribes to."""
+        """Return the topics that any member subscribes to."""
         return frozenset().union(*self.subscriptions.values())
 
     @cached_property
     def assignments(self) -> dict[str, Partitions]:
-        """What each member was assigned, by member id, where it can be read."""
+        """Return the assignment of each member, by member id, if it can be decoded."""
         found: dict[str, Partitions] = {}
         if self.are_consumers:
             for member in self.all_members:
@@ -285,7 +285,7 @@ class GroupSnapshot:
         return self._find_miscounted(topic)[0]
 
     def find_owned_twice(self, topic: str) -> Sequence[int]:
-        """Those that several members have."""
+        """Return the partitions with several owners."""
         return self._find_miscounted(topic)[1]
 
     def _find_miscounted(self, topic: str) -> tuple[Sequence[int], Sequence[int]]:
@@ -340,7 +340,7 @@ class RebalanceSource(Protocol):
     def list_entries(
         self, group_id: str | None = None, after: int = -1, limit: int = 100
     ) -> list[LedgerEntry]:
-        """Those with a greater number, oldest first, open ones at the end."""
+        """Return the entries with a greater number, oldest first, open ones at the end."""
 
 
 class SnapshotSource:

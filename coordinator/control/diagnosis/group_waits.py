@@ -257,7 +257,7 @@ class GroupWaits:
             ledger.listeners.append(self._on_rebalance_closed)
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return the number of open waits."""
         return self._waiter_count
 
     # Waits and checks
@@ -272,7 +272,7 @@ class GroupWaits:
         return await self._wait_for(group_id, body, 0, is_check=True)
 
     def explain_group(self, group_id: str) -> Explanation:
-        """Of a group now; there need not be one."""
+        """Explain the present state of a group, which need not exist."""
         return explain_snapshot(self.take_snapshot(group_id), self.hint_providers)
 
     def take_snapshot(self, group_id: str) -> GroupSnapshot:

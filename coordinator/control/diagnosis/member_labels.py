@@ -1,4 +1,4 @@
-"""What people call the members of a group, and how sentences about them are put together."""
+"""Names of the members of a group in sentences."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ class MemberLabels:
         self._instances = Counter(name.group_instance_id for name in self._names.values())
 
     def find_label(self, name: MemberName) -> str:
-        """What to call one, whether or not it is among them."""
+        """Return the name of a member, which need not be in the group."""
         others = 0 if name.member_id in self._names else 1
         if name.client_id and self._clients[name.client_id] + others == 1:
             return format_name(name.client_id)

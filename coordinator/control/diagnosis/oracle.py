@@ -37,7 +37,7 @@ class Oracle(Protocol):
 
     @property
     def handlers(self) -> Mapping[type[GroupEvent], EventHandler]:
-        """What it does upon an event, by its class."""
+        """Return the handlers of events, by class of event."""
 
     def check_group(self, group_id: str) -> None:
         """Check a group at a time that was scheduled by `OracleContext.schedule_check`."""
@@ -68,7 +68,7 @@ class OracleContext(Protocol):
         """The process's monotonic time."""
 
     def group_now(self, group_id: str) -> Now:
-        """What time it is for a group."""
+        """Return the present time of a group."""
 
     def find_group(self, group_id: str) -> GroupView | None:
         """Return a group, or None if it does not exist or is unavailable."""
@@ -78,7 +78,7 @@ class OracleContext(Protocol):
         """Return the current image of the topics."""
 
     def find_log_end(self, topic: str, partition: int) -> int | None:
-        """Where a partition ends; None while that is not known."""
+        """Return the end of a partition; None while it is unknown."""
 
     def find_open_connections(self) -> set[int]:
         """The numbers of the connections that are open, or were a moment ago."""
@@ -94,7 +94,7 @@ class OracleContext(Protocol):
     # Checks
 
     def schedule_check(self, oracle: OracleName, group_id: str, delay_ms: int) -> None:
-        """Has a group looked at after so much real time, unless it is looked at earlier."""
+        """Schedule a check of a group after this real time, unless an earlier check is scheduled."""
 
     def cancel_check(self, oracle: OracleName, group_id: str) -> None:
         """Nothing is left to look at."""

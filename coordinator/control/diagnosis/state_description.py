@@ -221,7 +221,7 @@ _ASSIGNING: Final = ConsumerGroupState.ASSIGNING.value
 
 
 def _describe_consumer_state(snapshot: GroupSnapshot, view: GroupView) -> str:
-    """Of a group that is neither Stable nor Empty; the first sentence begins with its name."""
+    """Describe a group that is neither Stable nor Empty. The first sentence begins with its name."""
     count = len(view.members)
     who = snapshot.labels.format_labels(member.name for member in view.members)
     members = f"{count} member{'' if count == 1 else 's'} ({who})"

@@ -17,7 +17,7 @@ from coordinator.group.event_details import MemberName
 
 @wire_name("Severity")
 class Severity(StrEnum):
-    """How sure a finding is.
+    """The severity of a finding.
 
     A violation is wrong for every possible application: it is logged as an error, counts in
     `groupd_violations_total` and fails tests. A notice is unusual, but some applications do it on purpose: it is

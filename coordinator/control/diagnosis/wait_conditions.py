@@ -99,7 +99,7 @@ class WaitConditions(GroupConditions, frozen=True, kw_only=True, forbid_unknown_
 
 
 def parse_within_ms(body: WaitConditions) -> int:
-    """How long to wait. Raises Problem (bad-request)."""
+    """Parse the time limit of a wait. Raises Problem (bad-request)."""
     waited_ms = parse_duration_ms(body.within, "within")
     if waited_ms > LONGEST_WAIT_MS:
         raise _invalid_conditions("within", f"{body.within} is longer than 10 minutes")

@@ -116,7 +116,7 @@ class DiskInjector:
 
     @property
     def waits(self) -> int:
-        """How many batches and syncs are late or armed for."""
+        """Return the number of delayed and armed batches and syncs."""
         by_partition = len(self._armed) + len(self._to_sync)
         return by_partition + len(self._late_appends) + len(self._late_syncs)
 

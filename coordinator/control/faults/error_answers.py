@@ -42,7 +42,7 @@ _RESPONSE_LISTS: Final = {
 
 
 class SplitRequest(NamedTuple):
-    """What of a request is refused: `part` of it, and the `rest`, None where nothing is left."""
+    """A split request: `part` is refused; `rest` is None if nothing remains."""
 
     part: Any
     rest: Any | None

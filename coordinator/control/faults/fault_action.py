@@ -71,7 +71,7 @@ class FaultAction(Struct, frozen=True, kw_only=True):
 
 
 def compile_action(rule: FaultRule, matcher: RequestMatcher | None) -> FaultAction:
-    """What a rule does. `matcher`: None for one that acts on an event. Raises Problem: bad-request,
+    """Compile the action of a rule. `matcher`: None for a rule on events. Raises Problem: bad-request,
     not-possible."""
     do = rule.do
     if do is None:
@@ -196,7 +196,7 @@ def _check_throttle_ms(do: ActionSpec) -> int:
 
 
 def _select_apis(at: FaultPoint, kind: str, matcher: RequestMatcher) -> frozenset[int]:
-    """Where a rule can act at all. Raises Problem (not-possible) where that is nowhere."""
+    """Return the APIs on which a rule can act. Raises Problem (not-possible) if there is none."""
     keys = matcher.keys
     if kind == "throttle_ms":
         keys = frozenset(key for key in keys if can_throttle(key, APIS[key].versions.last))

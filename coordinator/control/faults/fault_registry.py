@@ -179,7 +179,7 @@ class FaultRegistry:
 
     @property
     def held_count(self) -> int:
-        """How many requests and answers are held, delayed or swallowed."""
+        """Return the number of held, delayed or swallowed requests and responses."""
         return sum(len(fault.held_requests) for fault in self._faults.values())
 
     @property
@@ -192,11 +192,11 @@ class FaultRegistry:
 
     @property
     def waiter_count(self) -> int:
-        """How many wait for a fault to hit."""
+        """Return the number of open waits for hits of faults."""
         return self._waiter_count
 
     def held_hints(self, view: GroupView) -> list[str]:
-        """What faults have to do with a group that waits: sentences for people."""
+        """Return hints about the faults that affect a waiting group."""
         hints = []
         members = {member.name.member_id: member.name.client_id for member in view.members}
         for fault in self._faults.values():

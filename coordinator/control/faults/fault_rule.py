@@ -152,7 +152,7 @@ class FaultRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
 
 @wire_name("LastHit")
 class LastHit(Struct, frozen=True, kw_only=True):
-    """What a fault hit last."""
+    """The last hit of a fault."""
 
     at_ms: int
     what: str

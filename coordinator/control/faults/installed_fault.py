@@ -61,7 +61,7 @@ class HeldRequest:
         reply.on_abandoned = self._on_connection_lost
 
     def release_after(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
-        """Lets it go by itself."""
+        """Release the fault's held request after a time."""
         self._timer = loop.call_later(seconds, self.release)
 
     def release(self) -> None:
@@ -120,7 +120,7 @@ class InstalledFault:
 
     @property
     def matcher(self) -> RequestMatcher:
-        """What a fault matches that acts on requests or answers."""
+        """Return the matcher of a fault on requests or responses."""
         assert self._matcher is not None, self.name
         return self._matcher
 
@@ -169,7 +169,7 @@ class InstalledFault:
                 self.ghosts[member_id] = None
 
     def draw_delay_s(self) -> float:
-        """How long it delays now."""
+        """Draw the delay of this hit."""
         jitter_ms = self.action.jitter_ms
         return (self.action.delay_ms + (self._random.uniform(0, jitter_ms) if jitter_ms else 0)) / 1000
 

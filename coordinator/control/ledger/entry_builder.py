@@ -69,7 +69,7 @@ def decode_partitions(data: bytes, protocol_type: str | None) -> PartitionsByTop
 
 
 def subtract_partitions(owned: PartitionsByTopic, others: PartitionsByTopic) -> PartitionsByTopic:
-    """Those that are not among the others."""
+    """Return the partitions that are not among the others."""
     if not others:
         return owned
     left = {topic: numbers - others.get(topic, frozenset()) for topic, numbers in owned.items()}
@@ -179,14 +179,14 @@ def build_entry(
 
 
 def determine_result(entry: RebalanceInProgress) -> EntryResult:
-    """What became of an entry that is over."""
+    """Return the result of a closed entry."""
     if entry.completed is None:
         return EntryResult.FAILED
     return EntryResult.EMPTY if entry.completed.state == EMPTY.value else EntryResult.STABLE
 
 
 def compute_real_times(entry: RebalanceInProgress, now_ns: int) -> RealTimes:
-    """What it took by the process's clock."""
+    """Return the durations by the process's clock."""
     end_ns = now_ns if entry.completed is None else entry.real_settled_ns
     joined_ns = end_ns if entry.stabilized_ms is None else entry.real_stabilized_ns
     return RealTimes(

@@ -200,7 +200,7 @@ class EpochInProgress:
         return not self.member_count or (self.unreconciled is not None and not self.unreconciled)
 
     def find_or_add_member(self, name: MemberName) -> EpochMemberProgress:
-        """What is noted of a member, from now on where nothing was."""
+        """Return the progress of a member; create it if it is missing."""
         found = self.member_progress.get(name.member_id)
         if found is None:
             found = self.member_progress[name.member_id] = EpochMemberProgress(name)

@@ -95,7 +95,7 @@ class EpochLedger:
             handler(event, now)
 
     def on_partition_unloaded(self, partition: int) -> list[EpochInProgress]:
-        """Those of an offsets partition that is no longer here, which come to nothing."""
+        """End the open epochs of a released offsets partition without a result, and return them."""
         lost = [entry for entry in self.open.values() if entry.partition == partition]
         for entry in lost:
             del self.open[entry.group_id]
@@ -185,7 +185,7 @@ def _record_members(
 
 
 class EpochEntryCause(StrEnum):
-    """What an entry of a consumer group has as its cause, beside the words of `RebalanceCause`."""
+    """The causes of entries of consumer groups that `RebalanceCause` lacks."""
 
     REBALANCE_TIMEOUT = "rebalance timeout"
     """A member did not revoke its partitions in time, or a classic member did not rejoin."""

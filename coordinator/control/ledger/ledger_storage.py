@@ -103,7 +103,7 @@ class LedgerStore:
         self._enforce_limit()
 
     def list_group(self, group_id: str, after: int = -1) -> list[StoredEntry]:
-        """Those of a group with a higher number, oldest first."""
+        """Return the entries of a group with a higher number, oldest first."""
         group = self._groups.get(group_id)
         return [] if group is None else _list_after(list(group.entries), after)
 
@@ -188,7 +188,7 @@ class LedgerFile:
         self._warned_ms = clock.monotonic_ms() - FAILURE_PERIOD_MS
 
     def add(self, line: bytes) -> None:
-        """Has a line written, which has no end yet."""
+        """Write a line, given without its line end."""
         if self._is_closed or self._queue_bytes + len(line) > self._max_queue_bytes:
             self._drop(1)
             return

@@ -142,7 +142,7 @@ def _format_reached(entry: LedgerEntry) -> str:
 
 
 def _format_revocations(entry: LedgerEntry) -> str:
-    """Who had something to give up when the entry was closed, or has."""
+    """Format the members that must revoke partitions, or had to when the entry was closed."""
     texts = [
         f"{_format_member(story)} has {story.revoking_count} for {_format_span(story.revoking_ms or 0)}"
         for story in entry.members

@@ -144,7 +144,7 @@ class RebalanceInProgress:
         return self.stabilized_ms is None and self.completed is None
 
     def find_or_add_member(self, name: MemberName) -> MemberProgress:
-        """What is noted of a member, from now on where nothing was."""
+        """Return the progress of a member; create it if it is missing."""
         found = self.members.get(name.member_id)
         if found is None:
             found = self.members[name.member_id] = MemberProgress(name, was_member=False)
@@ -192,7 +192,7 @@ class RebalanceInProgress:
             self.related_actions.append(action)
 
     def compute_waits(self, now_ms: int) -> "WaitsByMember":
-        """How long the group waited for each member in its join phase, and in its sync phase, until now."""
+        """Return the time that the group has waited for each member in its join phase and in its sync phase."""
         joined_ms = self.stabilized_ms
         if joined_ms is None:
             joined_ms = now_ms if self.settled_ms is None else self.settled_ms

@@ -40,13 +40,13 @@ MAX_MISSED: Final = 20
 
 
 class ConnectionTimes(Protocol):
-    """What is known of connections by their numbers, on the process's clock."""
+    """Times of connections by their numbers, on the process's clock."""
 
     def silent_ms(self, connection_id: int) -> int | None:
-        """How long ago bytes last came over one, or left; None where that is not known."""
+        """Return the time since a connection last received or sent bytes; None if unknown."""
 
     def connection_closed_ms_ago(self, connection_id: int) -> int | None:
-        """How long one has been closed; None where it is open, or that is not known."""
+        """Return the time since a connection closed; None if it is open or unknown."""
 
 
 class RebalanceLedger:

@@ -50,7 +50,7 @@ class TriggerBuffer:
         self._events.append(event)
 
     def take_events(self, group_id: str, now: Now, turn: int) -> list[group_event_types.GroupEvent]:
-        """Those of a group that begins to rebalance."""
+        """Take the events that triggered the rebalance of a group."""
         found = self._events if self._is_same_turn(group_id, now, turn) else []
         self._events = []
         return found

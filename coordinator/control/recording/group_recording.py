@@ -108,7 +108,7 @@ class GroupRecording:
 
     @property
     def most_bytes(self) -> int:
-        """How large it may become."""
+        """Return its maximum size in bytes."""
         return self._lines.most_bytes
 
     def pieces(self) -> Iterator[bytes]:

@@ -26,7 +26,7 @@ class ClientNames:
         """Client ids by name."""
 
     def find_client_id(self, name: str) -> str:
-        """What a client calls itself."""
+        """Return the client id of a client."""
         return self._client_ids[name]
 
     def name_sender(self, request: Any, context: Any) -> str:

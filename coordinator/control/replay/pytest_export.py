@@ -164,7 +164,7 @@ class _TestStory:
             )
 
     def _name_sender(self, line: RecordingLine) -> str | None:
-        """Who sent it."""
+        """Return the name of the sender."""
         if line.kind not in ("request", "beat") or "body" not in line.fields:
             return None
         request = line.decode_field("body")

@@ -41,7 +41,7 @@ _MAX_SHOWN: Final = 200
 
 
 class BadRecording(Exception):
-    """It cannot be played: one sentence."""
+    """A recording that cannot be played; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class RecordingLine:
 
     @property
     def context(self) -> Context:
-        """Who sent it. Raises BadRecording."""
+        """Return the sender. Raises BadRecording."""
         context = self.decode_field("context") if "context" in self.fields else None
         if not isinstance(context, Context):
             raise BadRecording(f"input {self.number} has no sender")
@@ -266,7 +266,7 @@ def _without_user_data(data: bytes, *, is_subscription: bool, number: int) -> by
 
 
 def _find_user_data(data: bytes, *, is_subscription: bool) -> tuple[int, int]:
-    """Where it begins, and how long it is. Raises Malformed."""
+    """Return the position and the length of the user data. Raises Malformed."""
     if is_subscription:
         subscription = decode_subscription(data)
         front = encode_subscription(ConsumerProtocolSubscription(topics=subscription.topics), 0)

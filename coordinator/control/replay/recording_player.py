@@ -111,7 +111,7 @@ class RecordingPlayer:
     # Data for what-if runs
 
     def find_time(self, monotonic_ms: int) -> Now:
-        """What the clock said at a monotonic time, as far as that is known: as far on as from the last input."""
+        """Return the clock at a monotonic time, by its distance from the last input."""
         return Now(monotonic_ms, self.last_now.wall_ms + monotonic_ms - self.last_now.monotonic_ms)
 
     def find_work(self, line: RecordingLine) -> Work | None:
@@ -120,7 +120,7 @@ class RecordingPlayer:
         return self._works.get((work[0], work[1])) if type(work) is list and len(work) == 2 else None
 
     def find_recorded_digest(self, line: RecordingLine) -> str | None:
-        """What that work was in the recording."""
+        """Return the digest of the work in the recording."""
         number, place = line.fields["work"]
         if number == 0:
             return self._initial_digests.get(place)
@@ -129,7 +129,7 @@ class RecordingPlayer:
         return works[place][1] if place < len(works) else None
 
     def play_work_result(self, line: RecordingLine, done: WorkDone) -> PlayedInput:
-        """Has the core take another result of work than a line has."""
+        """Give the core another result of work than the recorded one."""
         now = _read_now(line)
         return self._finish_input(line, now, self.shard.handle(done, Context(0, 0, "", ""), now), done)
 

@@ -55,7 +55,7 @@ def compare_recording(
 
 
 def count_generations(outcome: Outcome | None, group_id: str) -> int:
-    """How many generations, or epochs, began with an outcome."""
+    """Return the number of generations, or epochs, that began with an outcome."""
     events = () if outcome is None else outcome.events
     return sum(isinstance(event, GENERATIONS) and event.group_id == group_id for event in events)
 
@@ -81,7 +81,7 @@ def format_difference(played: PlayedInput) -> str:
 
 
 def format_input(played: PlayedInput) -> str:
-    """What an input is, in a few words."""
+    """Describe an input in a few words."""
     fields = played.line.fields
     match played.line.kind:
         case "request" | "beat":
@@ -95,7 +95,7 @@ def format_input(played: PlayedInput) -> str:
 
 
 def format_state(comparison: Comparison) -> str:
-    """How the group is after the last input that was played."""
+    """Format the state of the group after the last played input."""
     player = comparison.player
     view = player.shard.view_group(player.group_id, player.last_now)
     name = printable(player.group_id)

@@ -98,7 +98,7 @@ class ReplayFinding:
 
 
 def find_violations(recorded: RecordingFile, oracle: OracleName, config: OracleConfig) -> list[ReplayFinding]:
-    """What an oracle has to say of a recording, in order. Raises BadRecording."""
+    """Return the findings of an oracle in a recording, in order. Raises BadRecording."""
     context = _ReplayOracleContext(config)
     observer = CommitObserver(lambda commit: context.oracles.on_commit(commit))
     player = context.player = RecordingPlayer(

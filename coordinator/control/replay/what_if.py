@@ -39,7 +39,7 @@ _NAMES: Final = frozenset(
 
 
 class InvalidChange(Exception):
-    """It cannot be otherwise in that way: one sentence."""
+    """A change that is not possible; the message is one sentence."""
 
 
 def parse_changed_properties(recorded: RecordingFile, options: Iterable[str]) -> Mapping[str, Any]:
@@ -69,8 +69,8 @@ def _format_value(value: Any) -> str:
 
 
 class InputFilter:
-    """Which inputs are left out: those of which every word of a text says something, such as "fire bob",
-    "LeaveGroup bob", "fire heartbeat" or "12", the number of an input. Words are kinds of inputs and timers,
+    """Selects the omitted inputs: those that every word of a text matches, such as "fire bob", "LeaveGroup bob",
+    "fire heartbeat" or "12", the number of an input. Words are kinds of inputs and timers,
     requests, client ids, member ids and instance ids."""
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -85,7 +85,7 @@ class InputFilter:
         return bool(self._wanted)
 
     def add_member_names(self, member_id: str, *names: str | None) -> None:
-        """What else a member is called."""
+        """Add the other names of a member."""
         self._names[member_id] = tuple(name for name in names if name)
 
     def drops_line(self, line: RecordingLine) -> bool:
@@ -148,7 +148,7 @@ class WhatIf:
         self._late_timers = _LateTimers(recorded, self._timers)
 
     def play_steps(self, until: int | None = None) -> Iterator[PlayedInput | AddedInput]:
-        """What is played, in order. Raises BadRecording."""
+        """Yield the played inputs, in order. Raises BadRecording."""
         for line in self._recorded.lines:
             if until is not None and line.number > until:
                 return

@@ -102,7 +102,7 @@ class StandInRegistry:
         return stand_in.describe()
 
     async def leave_group(self, group_id: str, client_id: str, by: str | None) -> StandInDescription:
-        """Has one say that it goes. These raise Problem (no-such-member, loading)."""
+        """Let a stand-in leave its group. These methods raise Problem (no-such-member, loading)."""
         found = self._find(group_id, client_id)
         self._actions.record_action("stand-in", f"{client_id} leaves", group_id, by)
         await found.leave()
