@@ -31,7 +31,7 @@ class OverBudget(StorageError):
 
 
 class DecompressionBudget:
-    """The remaining budget."""
+    """The remaining budget of a request."""
 
     __slots__ = ("bytes_left", "items_left")
 

@@ -106,7 +106,7 @@ class WordCount:
         return [member["client_id"] for member in self._broker.describe(self.name)["members"]]
 
     def report(self) -> str:
-        """The end of what each instance printed."""
+        """The last output of each instance."""
         return "\n".join(instance.report() for instance in self.instances)
 
     def write_lines(self, seed: int) -> Counter[str]:

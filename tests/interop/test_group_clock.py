@@ -46,7 +46,7 @@ class Clocked:
             self.lost.extend(name.member_id for name in event.members)
 
     def do(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What comes of a call."""
+        """Run a call in the event loop and return its result."""
         return asyncio.run_coroutine_threadsafe(call(), self._loop).result(60)
 
     def freeze(self, group: str, *, gone: bool) -> None:

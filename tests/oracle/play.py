@@ -60,7 +60,7 @@ class Entry(NamedTuple):
 
 @dataclass
 class Account:
-    """What came of a session: its answers, or why it cannot be played against this broker."""
+    """The result of a session: its responses, or why this broker cannot play it."""
 
     session: Session
     entries: list[Entry] = field(default_factory=list)

@@ -30,7 +30,7 @@ START_LIMIT_S = 1200
 
 @shared(lambda _: True, scope="module", start_limit_s=START_LIMIT_S)
 def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Account]]:
-    """What came of every session against groupd."""
+    """The results of all sessions against groupd."""
     played = play(list(SESSIONS.values()), str(tmp_path_factory.mktemp("oracle")), AT_ONCE)
     for at_once in AGAIN:
         differ = [account.session for account in played.values() if faults_of(account)]

@@ -335,7 +335,7 @@ def _forget_reopening(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _write_while_read_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SERVING_DURABLE: the state says that the partition takes writes."""
+    """SERVING_DURABLE: the state claims that the partition accepts writes."""
     apply = PartitionLifecycle.apply
 
     def apply_wrongly(lifecycle: PartitionLifecycle, event: LifecycleEvent) -> None:

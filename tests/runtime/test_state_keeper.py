@@ -61,7 +61,7 @@ def point_of(log: PartitionLog, end_offset: int) -> StatePoint:
 
 
 def batches(end_offset: int) -> Iterator[bytes]:
-    """Such that each record says where the state ends."""
+    """Yield batches of a state whose records contain its end offset."""
     said = Record(-1, -1, b"end", str(end_offset).encode())
     yield encode_batch([said] * (RECORDS - 1))
     yield encode_batch([said])

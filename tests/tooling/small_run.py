@@ -17,7 +17,7 @@ _OUTCOME: Final = re.compile(r"^(PASSED|FAILED|ERROR) \S+?::(\w+)", re.MULTILINE
 
 @dataclass(frozen=True)
 class SmallRun:
-    """What came of it."""
+    """The result of the run."""
 
     outcomes: dict[str, list[str]]
     """Of each test by name, in capitals: FAILED or PASSED of itself, ERROR of what is before or after it."""

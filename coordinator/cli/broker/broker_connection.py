@@ -84,7 +84,7 @@ class BrokerConnection:
         return self._versions
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the broker."""
         if self._socket is not None:
             self._socket.close()
 

@@ -37,11 +37,11 @@ class GroupTime:
         return Now(process.monotonic_ms + ahead_ms.monotonic_ms, process.wall_ms + ahead_ms.wall_ms)
 
     def freeze(self, process: Now) -> None:
-        """Stop the clock."""
+        """Stop the clock from now on."""
         self._frozen_now = self.group_now(process)
 
     def unfreeze(self, process: Now) -> None:
-        """Start the clock."""
+        """Start the clock from now on."""
         if self._frozen_now is not None:
             self._ahead_ms = _subtract(self._frozen_now, process)
             self._frozen_now = None

@@ -196,7 +196,7 @@ def _check_throttle_ms(do: ActionSpec) -> int:
 
 
 def _select_apis(at: FaultPoint, kind: str, matcher: RequestMatcher) -> frozenset[int]:
-    """Return the APIs on which a rule can act. Raises Problem (not-possible) if there is none."""
+    """Return the APIs on which a rule can act. Raises Problem (not-possible) without any."""
     keys = matcher.keys
     if kind == "throttle_ms":
         keys = frozenset(key for key in keys if can_throttle(key, APIS[key].versions.last))

@@ -1,5 +1,5 @@
-"""Where a partition ends that another daemon has on its disk: nothing that this one knows, and so nothing that it
-says, or takes for a fault."""
+"""The end of a partition on another daemon's disk: this daemon does not know it, does not report it, and does not
+treat it as a fault."""
 
 from functools import partial
 

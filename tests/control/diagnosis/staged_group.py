@@ -322,5 +322,5 @@ async def begun(stage: Stage, count: int = 1) -> None:
 
 
 async def ended(*waiting: "asyncio.Task[Any]") -> list[Any]:
-    """What came of them."""
+    """Return the results of the waits."""
     return await asyncio.wait_for(asyncio.gather(*waiting), TIMEOUT_S)

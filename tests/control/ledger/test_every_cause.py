@@ -128,7 +128,7 @@ class Driver:
         return [first, *self.joins()]
 
     def is_killed_in_join_phase(self) -> list[Expected]:
-        """It does not rejoin: no rebalance of its own comes of that."""
+        """The member does not rejoin, which causes no rebalance of its own."""
         name = self.new_name()
         dynamic = [one for one, instance in self.group.instances.items() if instance is None]
         self.group.come(name)

@@ -1,4 +1,4 @@
-"""Recordings of simulated runs are played in this process and in others, and the same comes of them."""
+"""Replays of recorded simulator runs, in this process and in others, give identical results."""
 
 import json
 from pathlib import Path

@@ -5,7 +5,7 @@ from coordinator.group.consumer.regex_resolution import MatchesTooMuch, RegexWor
 
 
 def resolved(work: Work) -> WorkDone:
-    """What comes of the work of a group."""
+    """The result of the work of a group."""
     assert isinstance(work.argument, RegexWork)
     resolution = resolve_regexes(work.argument)
     try:
