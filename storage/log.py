@@ -40,7 +40,13 @@ from storage.storage_errors import (
     format_error_reason,
 )
 from storage.stored_batch import StoredBatch
-from storage.timestamp_lookup import LookupSteps, find_first_at_or_after, find_max_timestamp
+from storage.timestamp_lookup import (
+    LoadSteps,
+    LookupSteps,
+    find_first_at_or_after,
+    find_max_timestamp,
+    load_segments,
+)
 from storage.transaction_index import AbortedTransaction
 
 # Batch length, magic, last offset delta, max timestamp, number of records: from byte 8.
@@ -121,14 +127,18 @@ class ReadableLog:
     ) -> bytes:
         """Return batches of one segment from the one with `offset`, within the limits of `ReadLimits`.
 
-        Return b"" if there is nothing below `up_to`. Raises OffsetOutOfRange, LogDamaged.
+        Return b"" if there is nothing below `up_to`.
+
+        Raises:
+            IndexesNotLoaded: a segment has to be loaded first, see `PartitionLog.load_segments`.
+            OffsetOutOfRange, LogDamaged
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
         if offset >= up_to or offset == self.log_end_offset:
             return b""
         limits = ReadLimits(max_bytes, up_to, min_one_batch, is_cut)
-        return self._segments.read(offset, limits, self.config.index_interval_bytes)
+        return self._segments.read(offset, limits)
 
     def find_upper_bound_offset(self, offset: int, size_bytes: int) -> int:
         """An offset behind all that a read of `size_bytes` from `offset` has returned, as the index knows one: the
@@ -269,7 +279,7 @@ class PartitionLog(ReadableLog):
             self._segments.close()
             raise
 
-    # Searching by time
+    # Steps for another thread
 
     def find_segment(self, offset: int) -> tuple[LogSegment, int]:
         """Return the segment that holds an offset, and the offset at which the next one begins, or the log ends.
@@ -277,6 +287,10 @@ class PartitionLog(ReadableLog):
         if self.is_closed:
             raise LogClosed(self.directory, "the log is closed")
         return self._segments.find_segment(offset, self.log_end_offset)
+
+    def load_segments(self, offset: int) -> LoadSteps:
+        """Load the indexes that a read from an offset needs. Raises LogClosed, LogDamaged, OSError."""
+        return load_segments(self, offset, self.config.index_interval_bytes)
 
     def find_offset_for_timestamp(self, timestamp_ms: int) -> LookupSteps:
         """Return the first record at or after `timestamp_ms`, or None. Raises LogClosed, LogDamaged, OSError."""

@@ -73,15 +73,15 @@ class LogSegments:
         number = max(0, bisect_right(self._segments, offset, key=_get_base_offset) - 1)
         return self._segments[number], self._segments[number + 1].base_offset
 
-    def read(self, offset: int, limits: ReadLimits, index_interval_bytes: int) -> bytes:
-        """Return batches of one segment, as `LogSegment.read` does, or b"" at the end."""
+    def read(self, offset: int, limits: ReadLimits) -> bytes:
+        """Return batches of one segment, as `LogSegment.read` does, or b"" at the end. Raises IndexesNotLoaded."""
         for segment in self._find_segments_from(offset):
             try:
-                data = segment.read(offset, limits, index_interval_bytes)
+                data = segment.read(offset, limits)
             except CorruptBatch as error:
                 raise LogDamaged(segment.path, error.reason, error.position) from error
             # Compaction may have left nothing from this offset to the end of its segment.
-            if data or segment.find_position(offset, index_interval_bytes) < segment.size:
+            if data or segment.find_loaded_position(offset) < segment.size:
                 return data
         return b""
 

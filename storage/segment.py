@@ -4,9 +4,9 @@ Two more files of its name may lie beside it: the index of aborted transactions 
 and a snapshot of the producers when the segment began.
 
 The name of a segment is its first offset in twenty digits. Only the last segment of a log is appended to; the
-others are sealed. A sealed segment costs nothing until it is read: the file is opened and the indexes are
-loaded at first use, and a missing or unfit index is rebuilt from the batches. A read returns batches of one
-segment.
+others are sealed. A sealed segment costs nothing until it is read: the file is opened at first use. A read
+returns batches of one segment and needs its indexes. Loading them rebuilds a missing or unfit index from the
+batches.
 
 Source: Kafka's `LogSegment`.
 """
@@ -20,7 +20,7 @@ from storage.files import File, Files, sync_file
 from storage.log_config import LogConfig
 from storage.producers.producer_snapshots import format_snapshot_path
 from storage.segment_index import MAX_RELATIVE_OFFSET, SegmentIndexes
-from storage.storage_errors import CorruptBatch
+from storage.storage_errors import CorruptBatch, IndexesNotLoaded
 from storage.stored_batch import StoredBatch, walk_file
 from storage.transaction_index import (
     AbortedTransaction,
@@ -263,14 +263,25 @@ class LogSegment:
         return walk_file(self.file, self.path, position, self.size, check)
 
     def find_position(self, offset: int, index_interval_bytes: int) -> int:
-        """Return the position of the first batch that ends at or after `offset`; the segment's size without one.
+        """Load the indexes, which may walk the segment, and return `find_loaded_position`.
 
-        Raises CorruptBatch for damage before that position.
+        Raises CorruptBatch for damage on the way.
+        """
+        self.load_indexes(index_interval_bytes)
+        return self.find_loaded_position(offset)
+
+    def find_loaded_position(self, offset: int) -> int:
+        """Return the position of the first batch that ends at or after `offset`, or the segment's size.
+
+        Raises:
+            IndexesNotLoaded: the indexes are not loaded.
+            CorruptBatch: for damage on the way.
         """
         next_offset, next_position = self._next_read
         if next_offset == offset and next_position <= self.size:
             return next_position
-        self.load_indexes(index_interval_bytes)
+        if not self.indexes.are_loaded:
+            raise IndexesNotLoaded(self.path, "the indexes are not loaded")
         position = self.indexes.find_position(offset)
         assert position <= self.size, (self.path, position, self.size)
         chunk, chunk_position = b"", position
@@ -291,13 +302,16 @@ class LogSegment:
             position += length + LOG_OVERHEAD
         return self.size
 
-    def read(self, offset: int, limits: ReadLimits, index_interval_bytes: int) -> bytes:
-        """Return batches from the one with `offset`, within limits, or b"" at the end.
+    def read(self, offset: int, limits: ReadLimits) -> bytes:
+        """Return batches from the one with `offset`, within limits, or b"" at the end. The reader must verify
+        checksums.
 
-        Raises CorruptBatch for a broken structure. The reader must verify checksums.
+        Raises:
+            IndexesNotLoaded: the indexes are not loaded.
+            CorruptBatch: for a broken structure.
         """
         max_bytes, up_to, min_one_batch, is_cut = limits
-        start = self.find_position(offset, index_interval_bytes)
+        start = self.find_loaded_position(offset)
         available = self.size - start
         if available <= 0:
             return b""

@@ -79,6 +79,10 @@ class FileError(StorageError):
         self.position = position
 
 
+class IndexesNotLoaded(FileError):
+    """A read of a segment before its indexes were loaded, which may take as long as a walk through the segment."""
+
+
 class LogDamaged(FileError):
     """Damage before the recovery point, in bytes that were once synced: never skipped, never cut."""
 

@@ -1,4 +1,5 @@
-"""Searches of a log by time: the first record at or after a time, and the record with the greatest time.
+"""Searches of a log by time: the first record at or after a time, and the record with the greatest time. A read
+of a log loads the indexes of its segments in the same way.
 
 A search may read a whole segment, or unpack a batch of millions of records. So it is a generator that reads nothing
 itself: each step is a function for another thread, which reads one segment. Such a function gets a copy of the
@@ -29,6 +30,7 @@ LookupSteps: TypeAlias = Generator[Callable[[], Any], Any, TimestampOffset | Non
 """Steps that are functions for another thread; each is sent its result. An error of a function ends the search."""
 
 FindSegmentSteps: TypeAlias = Generator[Callable[[], Any], Any, tuple[LogSegment, int]]
+LoadSteps: TypeAlias = Generator[Callable[[], Any], Any, None]
 
 
 class SearchedLog(Protocol):
@@ -91,6 +93,21 @@ def find_max_timestamp(log: SearchedLog, index_interval_bytes: int) -> LookupSte
         if found is not None and (greatest is None or _is_better(found, greatest)):
             greatest = found
     return greatest
+
+
+def load_segments(log: SearchedLog, offset: int, index_interval_bytes: int) -> LoadSteps:
+    """Load the indexes of the segment with an offset, and of the next ones while compaction has left no batch.
+
+    Raises as `find_first_at_or_after`.
+    """
+    while offset < log.log_end_offset:
+        segment, next_offset = yield from _find_loaded_segment(log, offset, index_interval_bytes)
+        try:
+            if segment.find_loaded_position(offset) < segment.size:
+                return
+        except CorruptBatch as error:
+            raise LogDamaged(segment.path, error.reason, error.position) from error
+        offset = next_offset
 
 
 def _is_better(found: TimestampOffset, other: TimestampOffset) -> bool:

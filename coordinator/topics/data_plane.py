@@ -50,11 +50,13 @@ from coordinator.topics.fetch_purgatory import DelayedFetch, FetchPurgatory
 from coordinator.topics.fetch_session import FetchSessionCache
 from coordinator.topics.long_work import (
     IN_ONE_STEP,
+    ONE_STEP_UNLESS_THREAD,
     AddOrVerify,
     LongWork,
     OneStepWork,
     Work,
     reject_transaction,
+    run_up_to_thread,
 )
 from coordinator.topics.partition import ReadablePartition
 from coordinator.topics.producer_ids import ProducerIdManager, ReserveProducerIds
@@ -74,7 +76,7 @@ from storage.topic_partition import TopicPartition
 LongAnswer = Callable[[LongWork], Work[Answer]]
 """Answer a long request while other requests run."""
 Completions = Iterable[tuple[int, object]]
-"""The waiters of delayed fetches with their responses, or with a `LongAnswer` for large ones. The iterator reads
+"""The waiters of delayed fetches with their responses, or with a `LongAnswer` for long ones. The iterator reads
 each response on demand, so that they are not all in memory at once.
 """
 Handler = Callable[["DataPlane", Any, Context, Now], Answer | LongAnswer]
@@ -429,7 +431,8 @@ class DataPlane:
 def _build_completion(fetcher: DelayedFetchHandler, delayed: DelayedFetch, monotonic_ms: int) -> object:
     if delayed.fetch.is_large:
         return partial(fetcher.answer_delayed_fetch, delayed, monotonic_ms)
-    return run_in_one_step(fetcher.answer_delayed_fetch(delayed, monotonic_ms, IN_ONE_STEP)).response
+    answer = run_up_to_thread(fetcher.answer_delayed_fetch(delayed, monotonic_ms, ONE_STEP_UNLESS_THREAD))
+    return answer.response if isinstance(answer, Answer) else answer
 
 
 def _import_handler(request: type[object]) -> Handler:

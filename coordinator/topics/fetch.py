@@ -8,20 +8,22 @@ Partitions are read in order, each up to `partition_max_bytes` and together up t
 with records returns at least one batch of any size, so that a consumer always makes progress. The last batch may be
 truncated; consumers discard it and fetch it again.
 
+A segment without loaded indexes suspends the request. A thread loads them, and then the request reads all its
+partitions anew: it holds no records during the wait, and checks topics, rights and leaders again.
+
 `read_committed` consumers read up to the last stable offset. Later records neither satisfy nor wake their requests.
 The response lists the aborted transactions in its range, and the consumer filters their records out.
 
 Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`; KIP-98.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from coordinator.cluster.partition_ownership import PartitionOwnership
 from coordinator.core.outcome import Context, Now
 from coordinator.core.response_status import BLOCKED
-from coordinator.core.time_budget import run_in_one_step
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane, LongAnswer
 from coordinator.topics.data_plane_answer import (
@@ -37,13 +39,19 @@ from coordinator.topics.fetch_session import (
     PARTITIONS_PER_STEP,
     TOPIC_IDS_VERSION,
     FetchContext,
+    FetchSession,
     FetchSessionCache,
     FetchTarget,
     TargetKey,
     filter_changed,
     next_epoch,
 )
-from coordinator.topics.long_work import IN_ONE_STEP, LongWork
+from coordinator.topics.long_work import (
+    ONE_STEP_UNLESS_THREAD,
+    LongWork,
+    run_thread_steps,
+    run_up_to_thread,
+)
 from coordinator.topics.partition import READ_COMMITTED, ReadablePartition
 from coordinator.topics.partition_leadership import (
     FETCH_LEADER_VERSION,
@@ -63,7 +71,8 @@ from protocol.messages.fetch import (
     PartitionData,
 )
 from storage.leader_epochs import UNKNOWN_EPOCH, UNKNOWN_OFFSET
-from storage.storage_errors import OffsetOutOfRange, StorageError, format_error_reason
+from storage.log import PartitionLog
+from storage.storage_errors import IndexesNotLoaded, OffsetOutOfRange, StorageError, format_error_reason
 from storage.topic_partition import TopicPartition
 
 LARGE_FETCH_BYTES: Final = 1024 * 1024
@@ -74,6 +83,11 @@ STORAGE_ERROR_VERSION: Final = 6
 ERRORS_WITH_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 ReadPartitions = list[tuple[TargetKey, PartitionData]]
+ReadResult = tuple[ReadPartitions, int, bool, list[FetchTarget]]
+"""The data of each partition, the size of all records in bytes, whether the request may wait for more, and the
+missing partitions."""
+LoadFailures = Mapping[PartitionLog, StorageError | OSError]
+NO_FAILURES: Final[LoadFailures] = {}
 
 
 def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now: Now) -> Answer | LongAnswer:
@@ -91,7 +105,9 @@ def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now:
     assert isinstance(fetcher, Fetcher)
     if plane.fetch_sessions.is_large(request):
         return partial(fetcher.answer_request, request, context, now.monotonic_ms)
-    return run_in_one_step(fetcher.answer_request(request, context, now.monotonic_ms, IN_ONE_STEP))
+    return run_up_to_thread(
+        fetcher.answer_request(request, context, now.monotonic_ms, ONE_STEP_UNLESS_THREAD)
+    )
 
 
 class Fetcher:
@@ -126,7 +142,10 @@ class Fetcher:
         fetch = await self._sessions.open_context(work, request, version, self._find_topic_name, monotonic_ms)
         if fetch.error is not ErrorCode.NONE:
             return Answer(FetchResponse(error_code=fetch.error, session_id=NO_SESSION, responses=[]))
-        found, size, may_wait, unknown = await self._read_partitions(work, fetch, request, context)
+        try:
+            found, size, may_wait, unknown = await self._read_partitions(work, fetch, request, context)
+        except IndexesNotLoaded:
+            found, size, may_wait, unknown = await self._load_and_read(work, fetch, request, context)
         missing = [
             describe_missing_partition(self._catalogue, target.name or "", target.partition, target.topic_id)
             for target in unknown[:MAX_REPORTED_MISSING]
@@ -147,7 +166,10 @@ class Fetcher:
     async def answer_delayed_fetch(self, delayed: DelayedFetch, monotonic_ms: int, work: LongWork) -> Answer:
         """Return the answer to a fetch that has left the purgatory, with the present records."""
         context = delayed.context
-        found, _, _, _ = await self._read_partitions(work, delayed.fetch, delayed.request, context)
+        try:
+            found, _, _, _ = await self._read_partitions(work, delayed.fetch, delayed.request, context)
+        except IndexesNotLoaded:
+            found, _, _, _ = await self._load_and_read(work, delayed.fetch, delayed.request, context)
         response = await self._build_response(work, delayed.fetch, context, found, monotonic_ms)
         return Answer(response)
 
@@ -171,15 +193,43 @@ class Fetcher:
         partition = self._catalogue.find_partition(target.name, target.partition)
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition
 
-    async def _read_partitions(
+    async def _load_and_read(
         self, work: LongWork, fetch: FetchContext, request: FetchRequest, context: Context
-    ) -> tuple[ReadPartitions, int, bool, list[FetchTarget]]:
+    ) -> ReadResult:
+        """Load the indexes of the fetched segments in a thread, and then read all partitions as they are now."""
+        failures: dict[PartitionLog, StorageError | OSError] = {}
+        while True:
+            for target in list(fetch.targets.values()):
+                await work.checkpoint()
+                partition = self._find_partition(target, context)
+                log = None if isinstance(partition, ErrorCode) else partition.log
+                if log is not None and log not in failures:
+                    try:
+                        await run_thread_steps(work, log.load_segments(target.fetch_offset))
+                    except (StorageError, OSError) as problem:
+                        failures[log] = problem
+            try:
+                return await self._read_partitions(work, fetch, request, context, failures)
+            except IndexesNotLoaded:
+                continue  # another log or segment has replaced one that was loaded
+
+    async def _read_partitions(
+        self,
+        work: LongWork,
+        fetch: FetchContext,
+        request: FetchRequest,
+        context: Context,
+        failures: LoadFailures = NO_FAILURES,
+    ) -> ReadResult:
         """Read the partitions of a fetch.
 
-        Returns the data of each partition, the total size of the records in bytes, whether the request may wait for
-        more, and the missing partitions.
-
         As in Kafka an unknown topic does not end the wait, but a read error does.
+
+        Args:
+            failures: the errors that prevented the load of indexes, by log.
+
+        Raises:
+            IndexesNotLoaded: a fetched segment needs its indexes first.
         """
         found: ReadPartitions = []
         unknown_ids: ReadPartitions = []
@@ -205,7 +255,7 @@ class Fetcher:
             limit = min(max(0, target.max_bytes), left)
             if self._ownership.owns(context.node.node_id, partition.name):
                 data = self._read_partition(
-                    partition, target, limit, is_first=size == 0, is_committed=is_committed
+                    partition, target, limit, failures, is_first=size == 0, is_committed=is_committed
                 )
             else:
                 data = _build_refused(target.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -228,6 +278,7 @@ class Fetcher:
         partition: ReadablePartition,
         target: FetchTarget,
         limit: int,
+        failures: LoadFailures,
         *,
         is_first: bool,
         is_committed: bool,
@@ -265,12 +316,21 @@ class Fetcher:
                 data.aborted_transactions = _list_aborted(partition, target.fetch_offset, len(data.records))
         except OffsetOutOfRange:
             return _build_refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+        except IndexesNotLoaded:
+            if log not in failures:
+                raise
+            self._report_failure(partition, failures[log])
+            return _build_refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
         except (StorageError, OSError) as problem:
-            if partition.name not in self._reported:
-                self._reported.add(partition.name)
-                self._failures.append(PartitionFailed(*partition.name, format_error_reason(problem)))
+            self._report_failure(partition, problem)
             return _build_refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
         return data
+
+    def _report_failure(self, partition: ReadablePartition, problem: StorageError | OSError) -> None:
+        """Report a failed partition with the next answer, once."""
+        if partition.name not in self._reported:
+            self._reported.add(partition.name)
+            self._failures.append(PartitionFailed(*partition.name, format_error_reason(problem)))
 
     async def _await_records(self, work: LongWork, delayed: DelayedFetch) -> bool:
         """Register the awaited offsets. Return whether enough bytes are available already, in batches beyond one
@@ -311,13 +371,16 @@ class Fetcher:
         session_id, error = NO_SESSION, ErrorCode.NONE
         if fetch.session is not None:
             session_id = fetch.session.session_id
+            changed: ReadPartitions | None = None
             if fetch.session.epoch == next_epoch(fetch.epoch):
                 if len(found) <= PARTITIONS_PER_STEP:
-                    found = filter_changed(fetch.targets, found)
+                    changed = filter_changed(fetch.targets, found)
                 else:
-                    found = await _filter_changed_in_steps(work, fetch.targets, found)
-            else:  # another request of this session arrived during the delay
+                    changed = await _filter_changed_in_steps(work, fetch.session, found)
+            if changed is None:  # another request of this session arrived during the delay
                 found, error = [], ErrorCode.INVALID_FETCH_SESSION_EPOCH
+            else:
+                found = changed
         elif fetch.creates_session:
             for number, (key, data) in enumerate(found, 1):
                 fetch.targets[key].update_response_data(data)
@@ -335,13 +398,19 @@ class Fetcher:
 
 
 async def _filter_changed_in_steps(
-    work: LongWork, targets: dict[TargetKey, FetchTarget], found: ReadPartitions
-) -> ReadPartitions:
-    """Return the partitions of a large incremental response."""
+    work: LongWork, session: FetchSession, found: ReadPartitions
+) -> ReadPartitions | None:
+    """Return the partitions of a large incremental response, or None if another request of the session arrives.
+
+    Kafka locks the session instead, so that the other request waits. Source: Kafka's IncrementalFetchContext.
+    """
     changed: ReadPartitions = []
+    epoch = session.epoch
     for start in range(0, len(found), PARTITIONS_PER_STEP):
-        changed += filter_changed(targets, found[start : start + PARTITIONS_PER_STEP])
+        changed += filter_changed(session.targets, found[start : start + PARTITIONS_PER_STEP])
         await work.checkpoint()
+        if session.epoch != epoch:
+            return None
     return changed
 
 

@@ -52,7 +52,9 @@ class AwaitedPartition:
                 log, self.counted_to, end, min(most, self.left_bytes)
             )
         except (StorageError, OSError):
-            return most  # the response reads from here and reports the error
+            # The response reads from here and reports the error. If a later segment has no loaded indexes, the
+            # response is early, as in Kafka for a fetch from an older segment.
+            return most
         self.left_bytes -= counted
         return counted
 

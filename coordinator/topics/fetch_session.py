@@ -211,10 +211,10 @@ class FetchSessionCache:
         if session.uses_topic_ids != (version >= TOPIC_IDS_VERSION):
             return FetchContext({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.epoch = next_epoch(epoch)
-        if (named or request.forgotten_topics_data) and not await self._update_session(
-            work, session, named, request, version
-        ):
-            return FetchContext({}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if named or request.forgotten_topics_data:
+            error = await self._update_session(work, session, named, request, version)
+            if error is not ErrorCode.NONE:
+                return FetchContext({}, error=error)
         if not session.targets or self._partitions > self._max_partitions:
             # The partitions of the request itself are served without a session.
             self._remove_session(session)
@@ -242,12 +242,12 @@ class FetchSessionCache:
         named: dict[TargetKey, FetchTarget],
         request: "FetchRequest",
         version: int,
-    ) -> bool:
+    ) -> ErrorCode:
         """Add and update the partitions that a request lists, and remove the forgotten ones.
 
-        Return False if another request has removed the session meanwhile.
+        Return an error if another request has removed or used the session meanwhile.
         """
-        targets = session.targets
+        targets, epoch = session.targets, session.epoch
         for number, (key, target) in enumerate(named.items(), 1):
             known = targets.get(key)
             if known is None:
@@ -257,17 +257,17 @@ class FetchSessionCache:
                 known.copy_position(target)
             if not number % PARTITIONS_PER_STEP:
                 await work.checkpoint()
-                if session.is_removed:
-                    return False
+                if (error := _check_session(session, epoch)) is not ErrorCode.NONE:
+                    return error
         for topic in request.forgotten_topics_data:
             topic_key = topic.topic_id if version >= TOPIC_IDS_VERSION else topic.topic
             for partition in topic.partitions:
                 if targets.pop((topic_key, partition), None) is not None:
                     self._partitions -= 1
                 await work.checkpoint()
-                if session.is_removed:
-                    return False
-        return True
+                if (error := _check_session(session, epoch)) is not ErrorCode.NONE:
+                    return error
+        return ErrorCode.NONE
 
     def _remove_session(self, session: FetchSession) -> None:
         del self._sessions[session.session_id]
@@ -312,6 +312,13 @@ class FetchSessionCache:
             return False
         self._remove_session(smallest)
         return True
+
+
+def _check_session(session: FetchSession, epoch: int) -> ErrorCode:
+    """Return an error if another request has removed the session, or has used it after the one with this epoch."""
+    if session.is_removed:
+        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    return ErrorCode.NONE if session.epoch == epoch else ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
 async def _read_named_targets(

@@ -10,13 +10,15 @@ uses only immutable values.
 
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import closing
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from coordinator.core.outcome import Now
 from coordinator.core.time_budget import Budget
 from protocol.error_codes import ErrorCode
 from storage.data_directory import DirectorySteps
 from storage.offset_checkpoint import CheckpointDraft
+from storage.storage_errors import StorageError
 from storage.topic_partition import TopicPartition
 
 T = TypeVar("T")
@@ -119,6 +121,62 @@ class OneStepWork:
 
 IN_ONE_STEP: Final = OneStepWork()
 """For work that uses neither the time nor a transaction coordinator."""
+
+
+class _ThreadCall(Generic[T]):
+    """The wait of a coroutine for a function in another thread."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self.function = function
+
+    def __await__(self) -> Generator["_ThreadCall[T]", T, T]:
+        result: T = yield self
+        return result
+
+
+class OneStepUnlessThreadWork(OneStepWork):
+    """The `LongWork` of a coroutine that runs in one step unless it needs another thread."""
+
+    __slots__ = ()
+
+    async def call_in_thread(self, function: Callable[[], T]) -> T:
+        """Suspend the coroutine until its driver has called a function in another thread."""
+        result: T = await _ThreadCall(function)
+        return result
+
+
+ONE_STEP_UNLESS_THREAD: Final = OneStepUnlessThreadWork()
+"""For coroutines of `run_up_to_thread`."""
+
+
+def run_up_to_thread(coroutine: Work[T]) -> T | Callable[[LongWork], Work[T]]:
+    """Run a coroutine with `ONE_STEP_UNLESS_THREAD` up to its first call in a thread. Return its result, or the
+    function that continues it with another `LongWork`.
+    """
+    try:
+        call = coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    return partial(_continue_in_thread, coroutine, call)
+
+
+async def _continue_in_thread(coroutine: Work[T], call: _ThreadCall[Any], work: LongWork) -> T:
+    with closing(coroutine):
+        while True:
+            try:
+                value = await work.call_in_thread(call.function)
+            except (StorageError, OSError) as error:
+                send = partial(coroutine.throw, error)
+            else:
+                send = partial(coroutine.send, value)
+            try:
+                call = send()
+            except StopIteration as end:
+                result: T = end.value
+                return result
 
 
 async def run_directory_steps(work: LongWork, steps: DirectorySteps[T]) -> T:

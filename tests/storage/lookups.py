@@ -1,15 +1,18 @@
-"""A search of a log by time, all in the thread of the test."""
+"""Steps for another thread, all in the thread of the test."""
 
-from storage.timestamp_lookup import LookupSteps, TimestampOffset
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
-def run_lookup(steps: LookupSteps) -> TimestampOffset | None:
-    """Run all steps of a lookup and return its result."""
+def run_lookup(steps: Generator[Callable[[], Any], Any, T]) -> T:
+    """Run all steps of a lookup or of a load and return its result."""
     result = None
     while True:
         try:
             step = steps.send(result)
         except StopIteration as end:
-            found: TimestampOffset | None = end.value
+            found: T = end.value
             return found
         result = step()

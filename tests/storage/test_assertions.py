@@ -309,7 +309,7 @@ FAULTS: list[tuple[Fault, Callable[..., object]]] = [
     (leaves_what_was_cut, LogSegment.truncate),
     (keeps_index_entries_of_what_was_cut, LogSegment.truncate_to_offset),
     (forgets_the_greatest_time, SegmentIndexes.write),
-    (looks_up_too_far, LogSegment.find_position),
+    (looks_up_too_far, LogSegment.find_loaded_position),
     (promises_too_much, LogDurability.complete_sync),
     (deletes_one_segment_too_many, PartitionLog._delete_segments),
     (deletes_what_nobody_could_read, PartitionLog.apply_retention),

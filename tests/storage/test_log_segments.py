@@ -8,7 +8,7 @@ from storage.batch import decode_records, encode_batch, read_header, rewrite_bat
 from storage.compression import NONE, ZSTD
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.storage_errors import LogDamaged, OffsetOutOfRange
+from storage.storage_errors import IndexesNotLoaded, LogDamaged, OffsetOutOfRange
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles
 from tests.storage.lookups import run_lookup
@@ -199,3 +199,22 @@ def test_damage_met_while_reading_names_file_and_byte() -> None:
         with pytest.raises(LogDamaged) as caught:
             call()
         assert caught.value.position == bad.position
+
+
+def test_a_read_needs_loaded_indexes_of_the_next_batch_as_well() -> None:
+    """Compaction has left no batch between the first one and the last one."""
+    _, log = filled([2] * 20)
+    files = compacted(log, {0, 39})
+    config = LogConfig(segment_bytes=700, index_interval_bytes=150, cleanup_policy="compact")
+    again = PartitionLog.open(files, log.directory, config)
+    assert len(again.segments) > 3
+    again.close()
+    again = PartitionLog.open(files, log.directory, config, recovery_point=40, was_clean=True)
+    for offset in (0, 2, 39):
+        if offset < again.segments[-1].base_offset:
+            with pytest.raises(IndexesNotLoaded):
+                again.read(offset, 1, up_to=40)
+        run_lookup(again.load_segments(offset))
+        assert read_header(again.read(offset, 1, up_to=40)).last_offset >= offset
+    run_lookup(again.load_segments(40))
+    assert again.read(40, 1, up_to=40) == b""

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from coordinator.config.properties import Config
 from coordinator.core.time_budget import run_in_one_step
+from coordinator.topics import fetch as fetch_module
 from coordinator.topics import fetch_session
 from coordinator.topics.data_plane_answer import Answer
 from coordinator.topics.fetch_session import EVICTION_MS
@@ -219,6 +220,47 @@ def test_a_second_request_of_an_epoch_is_refused_during_an_update(
     assert ask(filled, {C: 0}, (session, 1)).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
     assert set(by_partition(finish(update))) == {B}
     assert ask(filled, {}, (session, 2)).error_code == ErrorCode.NONE
+
+
+def test_a_later_request_refuses_a_response_in_the_making(
+    filled: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second request arrives at each of the awaits of the first one. The first one gets a complete response, or
+    the refusal after which a consumer begins a new session."""
+    monkeypatch.setattr(fetch_session, "LARGE_FETCH", 0)
+    for module in (fetch_module, fetch_session):
+        monkeypatch.setattr(module, "PARTITIONS_PER_STEP", 1)
+    outcomes = []
+    is_over, count = False, 0
+    while not is_over:
+        session = ask(filled, {A: 3, B: 0, C: 0}, (0, 0)).session_id
+        filled.fill("orders", 1, 1)
+        filled.fill("orders", 1, 2)
+        first = filled.begin(fetch_request({A: 0}, session=(session, 1)), V)
+        for _ in range(count):
+            first.advance()
+            is_over = is_over or first.is_ended
+        is_second = ask(filled, {}, (session, 2)).error_code == ErrorCode.NONE
+        outcomes.append(finish(first))
+        assert is_second or outcomes[-1].error_code == ErrorCode.NONE
+        is_complete = set(by_partition(outcomes[-1])) == {A, B, C}
+        assert is_complete is (outcomes[-1].error_code == ErrorCode.NONE)
+        assert is_complete or outcomes[-1].responses == []
+        count += 1
+    codes = {response.error_code for response in outcomes}
+    assert codes == {ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.NONE}
+
+
+def test_a_later_request_ends_an_update_in_steps(filled: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = ask(filled, {A: 3}, (0, 0)).session_id
+    monkeypatch.setattr(fetch_session, "LARGE_FETCH", 0)
+    monkeypatch.setattr(fetch_session, "PARTITIONS_PER_STEP", 1)
+    update = filled.begin(fetch_request({B: 0, C: 0}, session=(session, 1)), V)
+    while ask(filled, {}, (session, 2), forget=(B, C)).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH:
+        update.advance()  # to the first await after the update has begun
+    assert finish(update).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    filled.fill("orders", 1, 2)
+    assert by_partition(ask(filled, {}, (session, 3))) == {}, "the update did not go on"
 
 
 def test_a_fetch_that_forgets_many_partitions_is_answered_in_steps(

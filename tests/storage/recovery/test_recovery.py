@@ -3,7 +3,9 @@
 import os
 import struct
 import zlib
+from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -169,12 +171,13 @@ def test_a_wrong_offset_in_a_segment_without_indexes_is_damage() -> None:
     files.names[first.path].data[bad.position + 5] ^= 1
     files.unlink(first.path.removesuffix("log") + "index")
     again = reopened(files, 20, was_clean=True)
-    for use in (
-        lambda: again.read(0, 1, up_to=20),
-        lambda: run_lookup(again.find_offset_for_timestamp(1003)),
-    ):
+    steps: tuple[Generator[Callable[[], Any], Any, object], ...] = (
+        again.load_segments(0),
+        again.find_offset_for_timestamp(1003),
+    )
+    for each in steps:
         with pytest.raises(LogDamaged) as caught:
-            use()
+            run_lookup(each)
         assert caught.value.path == first.path
 
 
