@@ -28,7 +28,6 @@ from storage.log import PartitionLog
 from storage.storage_errors import StorageError
 from storage.topic_partition import TopicPartition
 
-OnTopicsChanged = Callable[[Sequence[TopicChange]], None]
 OnTopicsMissing = Callable[[Sequence[MissingTopic], RequestContext], None]
 """Takes the topics and partitions that do not exist, and the context of the request that named them."""
 
@@ -43,7 +42,6 @@ class DataPlaneHandler:
         durability: DurabilityBackend,
         arrival: clock.Arrival,
         next_waiter: Callable[[], int],
-        on_changes: OnTopicsChanged,
         on_missing: OnTopicsMissing,
     ) -> None:
         """Create the handler.
@@ -58,7 +56,6 @@ class DataPlaneHandler:
         self.arrival = arrival
         """The instant that the engine takes for the current request."""
         self._next_waiter = next_waiter
-        self._on_changes = on_changes
         self._on_missing = on_missing
         self._delayed_fetches: dict[int, Reply] = {}
         listeners = LogListeners(self._on_log_advanced, self._on_log_failed, data_plane.on_replication_failed)
@@ -128,7 +125,7 @@ class DataPlaneHandler:
         return AWAITING_DISK
 
     def _on_topics_changed(self, changes: Sequence[TopicChange]) -> None:
-        self._on_changes(changes)
+        self.services.publish_changes(changes)
         rolled = [change.log for change in changes if isinstance(change, SegmentRolled)]
         if rolled:
             self.produce_purgatory.sync_now(rolled)
@@ -140,7 +137,7 @@ class DataPlaneHandler:
             )
 
     def _on_log_failed(self, partition: TopicPartition, error: StorageError) -> None:
-        self._on_changes([PartitionFailed(*partition, str(error))])
+        self.services.publish_changes([PartitionFailed(*partition, str(error))])
 
     def _find_topic_id(self, name: str) -> bytes:
         topic = self._data_plane.catalogue.find_topic(name)
@@ -230,7 +227,7 @@ class DataPlaneHandler:
         """Apply retention to all partitions of topics, in slices."""
         failures = await self._data_plane.apply_retention(clock.wall_ms(), budget)
         if failures:
-            self._on_changes(failures)
+            self.services.publish_changes(failures)
 
 
 def _find_undurable_logs(answer: Answer) -> dict[PartitionLog, int]:

@@ -1,7 +1,7 @@
 """The long work of the data plane on an event loop: its turns, its thread, its checkpoints, its transactions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from coordinator.apis.request_task import RequestTasks
@@ -9,10 +9,13 @@ from coordinator.core import clock
 from coordinator.core.outcome import Now
 from coordinator.core.time_budget import TimeBudget
 from coordinator.runtime.worker_threads import ExecutorShare, WorkerThreads
+from coordinator.topics.data_plane_answer import TopicChange
 from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from storage.offset_checkpoint import CheckpointDraft
 
 T = TypeVar("T")
+
+OnTopicsChanged = Callable[[Sequence[TopicChange]], None]
 
 
 class DataPlaneServices:
@@ -25,6 +28,7 @@ class DataPlaneServices:
         request_tasks: RequestTasks,
         write_checkpoint: Callable[[CheckpointDraft], Awaitable[None]],
         add_or_verify_partitions: Callable[[AddOrVerifyRequest], asyncio.Future[AddOrVerifyResult]],
+        publish_changes: OnTopicsChanged,
     ) -> None:
         """Create the services.
 
@@ -34,11 +38,13 @@ class DataPlaneServices:
             request_tasks: The suspended requests of all APIs.
             write_checkpoint: Writes a checkpoint; raises OSError.
             add_or_verify_partitions: Requests the result of the transaction coordinator.
+            publish_changes: Passes changes of topics to the listeners.
         """
         self.loop = loop
         self.request_tasks = request_tasks
         self.write_checkpoint = write_checkpoint
         self.add_or_verify_partitions = add_or_verify_partitions
+        self.publish_changes = publish_changes
         self._batches = ExecutorShare(threads.batch_executor)
 
     def create_work(self) -> "DataPlaneWork":
@@ -76,6 +82,10 @@ class DataPlaneWork(TimeBudget):
     async def add_or_verify_partitions(self, request: AddOrVerifyRequest) -> AddOrVerifyResult:
         """Have the coordinator of a transaction add partitions to it, or verify them."""
         return await self._services.add_or_verify_partitions(request)
+
+    def publish_changes(self, changes: Sequence[TopicChange]) -> None:
+        """Pass changes of topics to the listeners."""
+        self._services.publish_changes(changes)
 
     def now(self) -> Now:
         """Return the present time."""

@@ -320,6 +320,7 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
             workers.request_tasks,
             workers.checkpoints.write_checkpoint,
             add_or_verify,
+            storage.topic_changes.publish_changes,
         )
         self.exits.push(close=work.close, abandon=work.close)
         topics = DataPlaneHandler(
@@ -328,7 +329,6 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
             self.membership.route_durability(workers.threads.flusher),
             self.arrival,
             groups.engine.next_waiter,
-            storage.topic_changes.publish_changes,
             on_topics_missing,
         )
         if self.shared_threads is not None:

@@ -386,15 +386,16 @@ class Catalogue:
             for growth in opened:
                 results[growth.topic.name] = await self._undo_growth(work, growth, error)
             return results
-        for growth in opened:
-            topic = growth.topic
-            if state.has_topic(topic.name, topic.topic_id) and not growth.is_cancelled:
-                topic.hosted += growth.added
-                del self._growing[topic.name]
-                results[topic.name] = None
-            else:
+        while gone := [growth for growth in opened if not _is_growing(growth, state)]:
+            for growth in gone:
+                opened.remove(growth)
                 deleted = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                results[topic.name] = await self._undo_growth(work, growth, deleted)
+                results[growth.topic.name] = await self._undo_growth(work, growth, deleted)
+        # No await follows: the caller publishes the changes before another request sees them.
+        for growth in opened:
+            growth.topic.hosted += growth.added
+            del self._growing[growth.topic.name]
+            results[growth.topic.name] = None
         return results
 
     async def _open_growth(self, work: LongWork, growth: TopicGrowth) -> None:
@@ -571,6 +572,11 @@ class Catalogue:
 
 def _build_entry(topic: Topic) -> TopicEntry:
     return TopicEntry(topic.topic_id, len(topic.hosted), dict(topic.overrides), topic.replication_factor)
+
+
+def _is_growing(growth: TopicGrowth, state: CatalogueState) -> bool:
+    """Return whether the topic of a growth still exists after the write of the file."""
+    return state.has_topic(growth.topic.name, growth.topic.topic_id) and not growth.is_cancelled
 
 
 def _apply_growth(state: CatalogueState, counts: Mapping[Topic, int]) -> CatalogueState:

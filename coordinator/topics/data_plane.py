@@ -247,7 +247,11 @@ class DataPlane:
         answer = self.begin_request(request, context, now)
         if isinstance(answer, Answer):
             return answer
-        return run_in_one_step(answer(OneStepWork(now, add_or_verify)))
+        work = OneStepWork(now, add_or_verify)
+        completed = run_in_one_step(answer(work))
+        if work.changes:
+            completed.changes = [*work.changes, *completed.changes]
+        return completed
 
     def begin_request(self, request: object, context: Context, now: Now) -> Answer | LongAnswer:
         """Return the answer to a request, or the function that answers one that takes long."""

@@ -11,7 +11,7 @@ uses only immutable values.
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from coordinator.core.outcome import Now
 from coordinator.core.time_budget import Budget
@@ -20,6 +20,9 @@ from storage.data_directory import DirectorySteps
 from storage.offset_checkpoint import CheckpointDraft
 from storage.storage_errors import StorageError
 from storage.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from coordinator.topics.data_plane_answer import TopicChange
 
 T = TypeVar("T")
 
@@ -68,6 +71,9 @@ class LongWork(Budget, Protocol):
     def begin_changes(self) -> None:
         """Mark that the work changes data from now on: it completes even if the client disconnects."""
 
+    def publish_changes(self, changes: Sequence["TopicChange"]) -> None:
+        """Pass changes of topics to the listeners, before another request can see and change the topics."""
+
     def now(self) -> Now:
         """Return the present time."""
 
@@ -84,12 +90,14 @@ def reject_transaction(request: AddOrVerifyRequest) -> AddOrVerifyResult:
 class OneStepWork:
     """The `LongWork` of a coroutine that runs in one step: only disk I/O blocks."""
 
-    __slots__ = ("_add_or_verify", "_now")
+    __slots__ = ("_add_or_verify", "_now", "changes")
 
     def __init__(self, now: Now | None = None, add_or_verify: AddOrVerify = reject_transaction) -> None:
         """`now` is the constant time; None for work that does not use the time."""
         self._now = now
         self._add_or_verify = add_or_verify
+        self.changes: list[TopicChange] = []
+        """The published changes."""
 
     async def checkpoint(self) -> None:
         """Continue at once: other requests do not run in between."""
@@ -112,6 +120,10 @@ class OneStepWork:
 
     def begin_changes(self) -> None:
         """Do nothing: work in one step always runs to its end."""
+
+    def publish_changes(self, changes: Sequence["TopicChange"]) -> None:
+        """Keep the changes for the caller: other requests do not run before it gets them."""
+        self.changes += changes
 
     def now(self) -> Now:
         """Return the time at which the work began."""

@@ -63,8 +63,15 @@ async def answer_create_topics(
         work.begin_changes()
     outcomes, reserved = await _reserve_topics(plane, work, request, counts)
     created = await catalogue.create_reserved(work, reserved)
+    # From now on another request may delete these topics.
+    work.publish_changes(
+        [
+            TopicCreated(name, topic.topic_id, outcome.partitions)
+            for name, topic in created.items()
+            if isinstance(topic, Topic) and isinstance(outcome := outcomes[name], NewTopicSpec)
+        ]
+    )
     results: list[CreatableTopicResult] = []
-    changes: list[TopicChange] = []
     configs: dict[object, list[CreatableTopicConfigs]] = {}
     for name, outcome in outcomes.items():
         result = created.get(name)
@@ -78,8 +85,6 @@ async def answer_create_topics(
             if config_key not in configs:
                 configs[config_key] = _build_configs(catalogue, outcome.overrides)
             results.append(_build_created(outcome, topic_id, configs[config_key]))
-            if result is not None:
-                changes.append(TopicCreated(name, topic_id, outcome.partitions))
         await work.checkpoint()
     duplicate = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     for name, count in counts.items():
@@ -91,7 +96,7 @@ async def answer_create_topics(
             ErrorCode.INVALID_REQUEST, f"Creation of internal topic {CLUSTER_METADATA} is prohibited."
         )
         results.append(_build_refused(CLUSTER_METADATA, prohibited))
-    changes += build_too_many_changes(outcomes)
+    changes = build_too_many_changes(outcomes)
     changes += await _build_replication_changes(plane, work, request, outcomes, created)
     return Answer(CreateTopicsResponse(topics=results), changes=changes)
 
@@ -392,12 +397,15 @@ async def answer_create_partitions(
         work.begin_changes()
     outcomes, reserved = await _reserve_growths(plane, work, request, counts)
     outcomes |= await plane.catalogue.grow_reserved(work, reserved)
-    changes: list[TopicChange] = [
-        PartitionsAdded(topic.name, topic.topic_id, count)
-        for topic, count in reserved.items()
-        if outcomes[topic.name] is None
-    ]
-    changes += build_too_many_changes(outcomes)
+    # From now on another request may delete these topics.
+    work.publish_changes(
+        [
+            PartitionsAdded(topic.name, topic.topic_id, count)
+            for topic, count in reserved.items()
+            if outcomes[topic.name] is None
+        ]
+    )
+    changes = build_too_many_changes(outcomes)
     for name, outcome in outcomes.items():
         results.append(_build_growth_result(name, outcome))
         await work.checkpoint()

@@ -69,7 +69,6 @@ async def answer_metadata(
     catalogue, config = plane.catalogue, plane.config
     if _is_invalid(request, context.api_version):
         return Answer(_build_refused(request, context.api_version))
-    changes: list[TopicChange] = []
     missing: list[MissingTopic] = []
     describer = _TopicDescriber(plane, request.include_topic_authorized_operations)
     topics: list[MetadataResponseTopic] = []
@@ -94,7 +93,7 @@ async def answer_metadata(
         creates = config.auto_create_topics_enable and request.allow_auto_topic_creation
         absent: AbsentTopics = {}
         if creates:
-            absent = await _create_topics(plane, work, names, context.may_create, changes)
+            absent = await _create_topics(plane, work, names, context.may_create)
         for name in names:
             topic = catalogue.find_topic(name)
             if topic is not None:
@@ -120,7 +119,7 @@ async def answer_metadata(
             ON_CLUSTER if request.include_cluster_authorized_operations else OPERATIONS_NOT_REQUESTED
         ),
     )
-    return Answer(response, changes=changes, missing=missing)
+    return Answer(response, missing=missing)
 
 
 class _TopicDescriber:
@@ -266,13 +265,13 @@ async def _create_topics(
     work: LongWork,
     names: Iterable[str],
     may_create: TopicRight | None,
-    changes: list[TopicChange],
 ) -> AbsentTopics:
     """Create missing topics that may be created. Return the reasons for the topics still missing."""
     reserved, refused, absent = await _reserve_topics(plane, work, names, may_create)
     if not reserved and not refused:
         return absent
     created = refused | await plane.catalogue.create_reserved(work, reserved)
+    changes: list[TopicChange] = []
     failed: dict[str, str] = {}
     for name, result in created.items():
         if isinstance(result, TooManyPartitions):
@@ -289,7 +288,8 @@ async def _create_topics(
         name, reason = next(iter(failed.items()))
         others = f", nor can {len(failed) - 1} other topics" if len(failed) > 1 else ""
         changes.append(PartitionFailed(name, 0, f"cannot be created{others}: {reason}"))
-    changes += build_too_many_changes(created)
+    # From now on another request may delete these topics.
+    work.publish_changes([*changes, *build_too_many_changes(created)])
     return absent
 
 

@@ -113,11 +113,13 @@ class Broker:
         self.answer = self.plane.handle(*self._receive(request, version), self.now, self._ask)
         return self.answer
 
-    def begin(self, request: object, version: int | None = None) -> SteppedRequest[Answer]:
+    def begin(
+        self, request: object, version: int | None = None, work: SteppedWork | None = None
+    ) -> SteppedRequest[Answer]:
         """Run a request that takes long to its first await."""
         answer = self.plane.begin_request(*self._receive(request, version), self.now)
         assert not isinstance(answer, Answer)
-        return SteppedRequest(answer(self.create_work()))
+        return SteppedRequest(answer(work or self.create_work()))
 
     def create_work(self) -> SteppedWork:
         """Return work that stops at each await."""

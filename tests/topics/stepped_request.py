@@ -1,11 +1,12 @@
 """Requests of the data plane that stop at each await, where a test lets other requests run."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from types import coroutine
 from typing import Any, Generic, TypeVar
 
 from coordinator.core.outcome import Now
+from coordinator.topics.data_plane_answer import TopicChange
 from coordinator.topics.long_work import AddOrVerify, AddOrVerifyRequest, AddOrVerifyResult, Work
 from storage.offset_checkpoint import CheckpointDraft
 
@@ -26,6 +27,8 @@ class SteppedWork:
         self._add_or_verify = add_or_verify
         self.now = now
         self.changes_data = False
+        self.changes: list[TopicChange] = []
+        """The published changes of topics."""
 
     async def checkpoint(self) -> None:
         await _stop(None)
@@ -43,6 +46,9 @@ class SteppedWork:
 
     def begin_changes(self) -> None:
         self.changes_data = True
+
+    def publish_changes(self, changes: Sequence[TopicChange]) -> None:
+        self.changes += changes
 
 
 class SteppedRequest(Generic[T]):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from coordinator.topics import topic_metadata
-from coordinator.topics.data_plane_answer import Answer
+from coordinator.topics.data_plane_answer import Answer, PartitionsAdded, TopicCreated
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
@@ -54,6 +54,42 @@ def remove(broker: Broker, name: str) -> int:
     state = DeleteTopicState(name=name, topic_id=ZERO_UUID)
     request = DeleteTopicsRequest(topics=[state], timeout_ms=1000)
     return broker.ask(request, DeleteTopicsResponse).responses[0].error_code
+
+
+def metadata(name: str) -> MetadataRequest:
+    return MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
+
+
+def growth(name: str, count: int) -> CreatePartitionsRequest:
+    topic = CreatePartitionsTopic(name=name, count=count)
+    return CreatePartitionsRequest(topics=[topic], timeout_ms=1000, validate_only=False)
+
+
+@pytest.mark.parametrize(
+    ("request_", "partitions", "change"),
+    [
+        (creation("new", 3), 3, TopicCreated),
+        (metadata("new"), 1, TopicCreated),
+        (growth("old", 4), 4, PartitionsAdded),
+    ],
+    ids=["CreateTopics", "Metadata", "CreatePartitions"],
+)
+def test_listeners_learn_of_a_change_before_another_request_can_delete_the_topic(
+    broker: Broker, request_: Any, partitions: int, change: type[object]
+) -> None:
+    broker.create("old", 2)
+    name = "old" if change is PartitionsAdded else "new"
+    work = broker.create_work()
+    begun = broker.begin(request_, work=work)
+    awaits_while_visible = 0
+    while not begun.is_ended:
+        topic = broker.plane.catalogue.find_topic(name)
+        is_visible = topic is not None and len(topic.partitions) == partitions
+        assert [type(each) for each in work.changes] == [change] * is_visible
+        awaits_while_visible += is_visible
+        begun.advance()
+    assert awaits_while_visible
+    assert not any(isinstance(each, change) for each in begun.finish().changes)
 
 
 def test_a_topic_that_is_being_made_is_nobody_elses(broker: Broker) -> None:

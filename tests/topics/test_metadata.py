@@ -65,7 +65,7 @@ def test_asking_creates_a_topic_with_the_default_partitions(broker: Broker) -> N
     assert broker.answer.changes == [TopicCreated("new", topic.topic_id, 1, automatic=True)]
     again = broker.ask(by_name("new", create=True), MetadataResponse)
     assert again.topics[0].topic_id == topic.topic_id
-    assert broker.answer.changes == []
+    assert not broker.answer.changes
 
 
 def test_before_version_4_asking_always_creates(broker: Broker) -> None:

@@ -370,6 +370,10 @@ class SharedCatalogue:
         """Return the work of one change of the catalogue."""
         return _CatalogueWork(self._run_queue, self)
 
+    def publish_changes(self, changes: Sequence[TopicChange]) -> None:
+        """Pass changes of topics to the listeners."""
+        self._on_changed(changes)
+
     async def call_in_thread(self, function: Callable[[], T]) -> T:
         """Call a function in a thread, which finishes it even when this task is cancelled. Return its result;
         raises its error."""
@@ -400,6 +404,10 @@ class _CatalogueWork(TimeBudget):
     async def add_or_verify_partitions(self, request: AddOrVerifyRequest) -> AddOrVerifyResult:
         """Raise AssertionError: a change of the catalogue has no transaction."""
         return reject_transaction(request)
+
+    def publish_changes(self, changes: Sequence[TopicChange]) -> None:
+        """Pass changes of topics to the listeners."""
+        self._catalogue.publish_changes(changes)
 
     def now(self) -> Now:
         """Return the present time."""
