@@ -27,7 +27,12 @@ from coordinator.group.consumer.consumer_group import MemberSession
 from coordinator.group.consumer.consumer_member import ConsumerMember, MemberState, ResolvedRegex
 from coordinator.group.consumer.durable_consumer_group import DurableConsumerGroup
 from coordinator.group.consumer.regex_resolution import RegexWork
-from coordinator.group.consumer.target_assignment import PendingTarget, TargetWork
+from coordinator.group.consumer.target_assignment import (
+    MemberInput,
+    PendingTarget,
+    TargetInput,
+    TargetWork,
+)
 from coordinator.group.event_details import (
     AwaitedMember,
     AwaitedRequest,
@@ -234,6 +239,8 @@ _GROUPS: Final[dict[str, type[Any]]] = {
     "requests.OffsetsGone": ExpiredOffsets,
     "requests.TopicsChanged": TopicsChanged,
     "state.ClassicGroupState": ClassicGroupState,
+    "target.MemberInput": MemberInput,
+    "target.TargetInput": TargetInput,
     "target.TargetWork": TargetWork,
     "timer_key.TimerKey": GroupTimerKey,
     "timer_key.TimerKind": GroupTimerKind,

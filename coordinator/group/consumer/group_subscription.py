@@ -107,10 +107,19 @@ class GroupSubscription:
 
     def compute_metadata_hash(self, image: TopicsImage) -> int:
         """Return the hash of the subscribed topics."""
+        return compute_topics_hash(image, self._find_named(image), self.regex_topics.keys())
+
+    def count_partitions(self, image: TopicsImage) -> int:
+        """Return the number of partitions of all subscribed topics."""
+        names = self._find_named(image) | image.find_existing(self.regex_topics.keys())
+        return sum(image.by_name[name].partitions for name in names)
+
+    def _find_named(self, image: TopicsImage) -> set[str]:
+        """Return the existing topics that a member subscribes to by name."""
         changes = self._name_changes
         unread = {name for name in changes if not self._count_members(name)}
         named = {*image.find_existing(self._group.names.keys()), *image.find_existing(changes.keys())}
-        return compute_topics_hash(image, named - unread, self.regex_topics.keys())
+        return named - unread
 
 
 def compute_topics_hash(image: TopicsImage, *names: AbstractSet[str]) -> int:

@@ -35,9 +35,11 @@ from coordinator.group.consumer.regex_resolution import RegexChange
 from coordinator.group.consumer.target_assignment import (
     ComputedTarget,
     MemberChange,
+    TargetInput,
     TargetNotReady,
     TargetWork,
-    build_group_spec,
+    build_small_spec,
+    collect_target_input,
     compute_target,
     count_moved_partitions,
     find_subscribed_names,
@@ -58,7 +60,7 @@ from coordinator.group.group_event_types import (
 )
 from coordinator.group.group_record_codec import compute_batch_size, compute_target_size
 from coordinator.group.group_types import GroupType
-from coordinator.group.modern.partition_assignors import Assignment
+from coordinator.group.modern.partition_assignors import Assignment, GroupSpec
 from coordinator.group.shard_groups import ShardGroups
 from protocol.error_codes import ErrorCode
 
@@ -174,22 +176,19 @@ def find_or_compute_target(
     if assignor not in assignors:
         # Members may name an assignor of a broker with other properties. Kafka fails to find it.
         raise GroupApiError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
-    work = TargetWork(
-        group.group_id,
-        assignor,
-        build_group_spec(group, change, is_homogeneous, groups.topics),
-    )
+    spec = build_small_spec(collect_target_input(group, change, is_homogeneous, groups.topics))
+    work = TargetWork(group.group_id, assignor, spec)
     assignment = _find_assignment(work, computed, update.epoch)
     if computed is not None:
         _throw_if_targets_are_too_large(groups, group, assignment)
     moved = 0
     targets: list[MemberTarget] = []
-    for member_id, spec in work.spec.members.items():
+    for member_id, before in spec.members.items():
         target = assignment[member_id]
-        if target is not spec.assigned:
-            moved += count_moved_partitions(target, spec.assigned)
+        if target is not before.assigned:
+            moved += count_moved_partitions(target, before.assigned)
         member = updated if member_id == updated.member_id else group.members[member_id]
-        targets.append(MemberTarget(member.name, spec.assigned, target))
+        targets.append(MemberTarget(member.name, before.assigned, target))
         # A successor has no target of its own yet, so its record is written again.
         if target != group.targets.get(member_id):
             update.facts.append(target_record(group.group_id, member_id, target))
@@ -199,8 +198,12 @@ def find_or_compute_target(
             group.group_id,
             update.epoch,
             assignor=assignor,
-            members=len(work.spec.members),
-            partitions=sum(work.spec.partitions.values()),
+            members=len(spec.members),
+            partitions=(
+                sum(spec.partitions.values())
+                if isinstance(spec, GroupSpec)
+                else GroupSubscription.with_member(group, known, updated).count_partitions(groups.topics)
+            ),
             moved=moved,
             targets=tuple(targets),
         )
@@ -231,7 +234,7 @@ def _find_assignment(work: TargetWork, computed: ComputedTarget | None, epoch: i
             message = f"Failed to compute a new target assignment for epoch {epoch}: {computed.error}"
             raise GroupApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
         return computed.assignment
-    if not is_small(work.spec):
+    if isinstance(work.spec, TargetInput) or not is_small(work.spec):
         raise TargetNotReady(work)
     return compute_target(work)
 

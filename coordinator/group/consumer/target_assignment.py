@@ -1,11 +1,13 @@
 """Target assignments: their computation, its input and result, and the requests that wait for it.
 
 A small target is computed in the call. For a larger one the call raises `TargetNotReady` and writes nothing. When
-the result arrives, the same request is processed again from the start.
+the result arrives, the same request is processed again from the start. If the members name many topics, the thread
+that computes the target also puts the topics of each member in order.
 
 Source: Kafka's GroupMetadataManager, maybeUpdateTargetAssignment, and `TargetAssignmentBuilder`.
 """
 
+from collections.abc import Mapping
 from itertools import chain, compress
 from typing import Any, Final, NamedTuple
 
@@ -28,12 +30,74 @@ INLINE_MAX: Final = 20_000
 """Members times partitions up to which a target is computed in the call: some milliseconds."""
 
 
+MAX_INLINE_NAMES: Final = 10_000
+"""Topic names in all different subscriptions up to which the call puts them in order: some milliseconds."""
+
+
+class MemberInput(Struct, frozen=True, kw_only=True):
+    """The subscription of a member, and its previous target as in `MemberSpec`."""
+
+    member_id: str
+    names: frozenset[str]
+    resolved: frozenset[str] | None
+    """The topics of its expression; None without a resolved one."""
+    assigned: TargetPartitions
+    instance_id: str | None = None
+
+    def count_subscriptions(self) -> int:
+        """Return the number of topics that it subscribes to, by name or by its expression."""
+        return len(self.names if self.resolved is None else self.names | self.resolved)
+
+    def has_topic(self, name: str) -> bool:
+        """Return whether it subscribes to a topic, by name or by its expression."""
+        return name in self.names or (self.resolved is not None and name in self.resolved)
+
+    def equals(self, other: "MemberInput") -> bool:
+        """Return whether two members are equal; sets of thousands of names mostly are the same objects."""
+        return (
+            self.instance_id == other.instance_id
+            and (self.names is other.names or self.names == other.names)
+            and (self.resolved is other.resolved or self.resolved == other.resolved)
+            and (self.assigned is other.assigned or self.assigned == other.assigned)
+        )
+
+
+class TargetInput(Struct, frozen=True, kw_only=True):
+    """The input of a target, before the topics of the members are in order. Immutable, so any thread may read it.
+
+    `members`: by member id, in the order of the group, then members new in this request. `is_homogeneous`: all
+    members have the same subscription.
+    """
+
+    members: Mapping[str, MemberInput]
+    is_homogeneous: bool
+    topics: TopicsImage
+
+    def count_names(self) -> int:
+        """Return the number of topic names in all different subscriptions."""
+        different = {(member.names, member.resolved) for member in self.members.values()}
+        return sum(len(names) + len(resolved or ()) for names, resolved in different)
+
+    def equals(self, other: "TargetInput") -> bool:
+        """Return whether both give the same `GroupSpec`. Topics without a subscription do not count."""
+        return (
+            self.is_homogeneous == other.is_homogeneous
+            and list(self.members) == list(other.members)
+            and all(member.equals(other.members[member_id]) for member_id, member in self.members.items())
+            and not self._has_changed_topic(other.topics)
+        )
+
+    def _has_changed_topic(self, topics: TopicsImage) -> bool:
+        changed = () if topics is self.topics else self.topics.find_changed(topics)
+        return any(member.has_topic(name) for name in changed for member in self.members.values())
+
+
 class TargetWork(NamedTuple):
-    """The work of computing a target."""
+    """The work of computing a target. It has a `TargetInput` if the members name many topics."""
 
     group_id: str
     assignor: str
-    spec: GroupSpec
+    spec: GroupSpec | TargetInput
 
 
 class ComputedTarget(NamedTuple):
@@ -48,11 +112,15 @@ class ComputedTarget(NamedTuple):
         members.
         """
         mine = self.work
-        return (
-            mine.assignor == work.assignor
-            and mine.spec == work.spec
-            and list(mine.spec.members) == list(work.spec.members)
-        )
+        if mine.assignor != work.assignor:
+            return False
+        if isinstance(mine.spec, TargetInput) or isinstance(work.spec, TargetInput):
+            return (
+                isinstance(mine.spec, TargetInput)
+                and isinstance(work.spec, TargetInput)
+                and mine.spec.equals(work.spec)
+            )
+        return mine.spec == work.spec and list(mine.spec.members) == list(work.spec.members)
 
 
 class TargetNotReady(Exception):
@@ -85,54 +153,72 @@ def is_computation_due(timestamp_ms: int, interval_ms: int, now_ms: int) -> bool
     return timestamp_ms == 0 or interval_ms == 0 or now_ms >= timestamp_ms + interval_ms
 
 
-def build_group_spec(
+def collect_target_input(
     group: DurableConsumerGroup, change: MemberChange, is_homogeneous: bool, image: TopicsImage
-) -> GroupSpec:
-    """Build the input of an assignor: the members of the group with one changed, in Kafka's order; a new member
-    comes last.
-    """
+) -> TargetInput:
+    """Collect the members of a group with one changed, in Kafka's order; a new member comes last."""
     new = change.new
-    topic_ids: dict[tuple[frozenset[str], str], tuple[bytes, ...]] = {}
 
-    def build_member_spec(member: ConsumerMember, target_id: str) -> MemberSpec:
-        subscribed = (member.subscribed_topic_names, member.subscribed_topic_regex)
-        ids = topic_ids.get(subscribed)
-        if ids is None:
-            ids = topic_ids[subscribed] = _order_subscribed_topics(group, member, image)
-        return MemberSpec(
+    def build_member(member: ConsumerMember, target_id: str) -> MemberInput:
+        regex = member.subscribed_topic_regex
+        resolved = group.regexes.get(regex) if regex else None
+        return MemberInput(
             member_id=member.member_id,
-            instance_id=member.instance_id,
-            topic_ids=ids,
-            subscribed=len(find_subscribed_names(group, member)),
+            names=member.subscribed_topic_names,
+            resolved=None if resolved is None else resolved.topics,
             assigned=group.find_target(target_id),
+            instance_id=member.instance_id,
         )
 
-    members: dict[str, MemberSpec] = {}
+    members: dict[str, MemberInput] = {}
     for member_id in group.order:
         if member_id == new.member_id:
-            members[member_id] = build_member_spec(new, change.replaced or member_id)
+            members[member_id] = build_member(new, change.replaced or member_id)
         elif member_id != change.replaced:
-            members[member_id] = build_member_spec(group.members[member_id], member_id)
+            members[member_id] = build_member(group.members[member_id], member_id)
     if new.member_id not in members:
-        members[new.member_id] = build_member_spec(new, change.replaced or new.member_id)
+        members[new.member_id] = build_member(new, change.replaced or new.member_id)
+    return TargetInput(members=members, is_homogeneous=is_homogeneous, topics=image)
+
+
+def build_small_spec(target_input: TargetInput) -> GroupSpec | TargetInput:
+    """Build the input of an assignor if the members name few topics; otherwise return the input unchanged."""
+    return target_input if target_input.count_names() > MAX_INLINE_NAMES else build_group_spec(target_input)
+
+
+def build_group_spec(target_input: TargetInput) -> GroupSpec:
+    """Build the input of an assignor: put the topics of each member in order. Pure; may take a second."""
+    image = target_input.topics
+    topic_ids: dict[tuple[frozenset[str], frozenset[str] | None], tuple[bytes, ...]] = {}
+    members: dict[str, MemberSpec] = {}
+    for member_id, member in target_input.members.items():
+        subscribed = (member.names, member.resolved)
+        ids = topic_ids.get(subscribed)
+        if ids is None:
+            ids = topic_ids[subscribed] = _order_subscribed_topics(*subscribed, image)
+        members[member_id] = MemberSpec(
+            member_id=member_id,
+            instance_id=member.instance_id,
+            topic_ids=ids,
+            subscribed=member.count_subscriptions(),
+            assigned=member.assigned,
+        )
     by_id = image.by_id
     partitions = {
         topic_id: by_id[topic_id].partitions
         for topic_id in dict.fromkeys(chain.from_iterable(topic_ids.values()))
     }
-    return GroupSpec(members=members, is_homogeneous=is_homogeneous, partitions=partitions)
+    return GroupSpec(members=members, is_homogeneous=target_input.is_homogeneous, partitions=partitions)
 
 
 def _order_subscribed_topics(
-    group: DurableConsumerGroup, member: ConsumerMember, image: TopicsImage
+    names: frozenset[str], resolved: frozenset[str] | None, image: TopicsImage
 ) -> tuple[bytes, ...]:
     """Return the ids of the existing subscribed topics, in the order in which Kafka iterates over them."""
-    names = member.subscribed_topic_names
     named = _order_existing_topics(names, names, image)
-    resolved = group.regexes.get(member.subscribed_topic_regex) if member.subscribed_topic_regex else None
     if resolved is None:
         return named
-    return named + _order_existing_topics(resolved.topics, resolved.topics - names, image)
+    return named + _order_existing_topics(resolved, resolved - names, image)
 
 
 def _order_existing_topics(
@@ -169,7 +255,8 @@ def is_small(spec: GroupSpec) -> bool:
 
 def compute_target(work: TargetWork) -> Assignment:
     """Compute a target. Pure; may take a second."""
-    return ASSIGNORS[work.assignor](work.spec)
+    spec = work.spec
+    return ASSIGNORS[work.assignor](build_group_spec(spec) if isinstance(spec, TargetInput) else spec)
 
 
 def count_moved_partitions(target: TargetPartitions, before: TargetPartitions) -> int:

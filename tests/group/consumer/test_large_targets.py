@@ -10,9 +10,10 @@ from tests.group.ask import Ask
 from tests.group.consumer.members import FOO, Members, read_response
 
 
-@pytest.fixture(autouse=True)
-def every_target_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target_assignment, "INLINE_MAX", -1)
+@pytest.fixture(autouse=True, params=["many partitions", "many names"])
+def every_target_is_large(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = {"many partitions": "INLINE_MAX", "many names": "MAX_INLINE_NAMES"}[request.param]
+    monkeypatch.setattr(target_assignment, limit, -1)
 
 
 @pytest.fixture
@@ -43,6 +44,13 @@ def test_a_target_for_topics_that_have_changed_is_computed_again(group: Members)
     assert ask.is_parked
     group.do_work()
     assert read_response(ask) == (2, {FOO: [0, 1, 2, 3, 4]})
+
+
+def test_a_change_of_another_topic_keeps_the_target(group: Members) -> None:
+    ask = joins(group, "A")
+    group.topics_are(TopicImage("foo", FOO, 3), TopicImage("other", b"o" * 16, 5))
+    group.do_work()
+    assert read_response(ask) == (2, {FOO: [0, 1, 2]})
 
 
 def test_what_cannot_be_computed_is_told_and_nothing_was_written(group: Members) -> None:
