@@ -53,7 +53,7 @@ from coordinator.topics.long_work import (
     ONE_STEP_UNLESS_THREAD,
     AddOrVerify,
     LongWork,
-    OneStepWork,
+    OneStepChangeWork,
     Work,
     reject_transaction,
     run_up_to_thread,
@@ -247,7 +247,7 @@ class DataPlane:
         answer = self.begin_request(request, context, now)
         if isinstance(answer, Answer):
             return answer
-        work = OneStepWork(now, add_or_verify)
+        work = OneStepChangeWork(now, add_or_verify)
         completed = run_in_one_step(answer(work))
         if work.changes:
             completed.changes = [*work.changes, *completed.changes]

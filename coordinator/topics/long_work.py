@@ -90,14 +90,12 @@ def reject_transaction(request: AddOrVerifyRequest) -> AddOrVerifyResult:
 class OneStepWork:
     """The `LongWork` of a coroutine that runs in one step: only disk I/O blocks."""
 
-    __slots__ = ("_add_or_verify", "_now", "changes")
+    __slots__ = ("_add_or_verify", "_now")
 
     def __init__(self, now: Now | None = None, add_or_verify: AddOrVerify = reject_transaction) -> None:
         """`now` is the constant time; None for work that does not use the time."""
         self._now = now
         self._add_or_verify = add_or_verify
-        self.changes: list[TopicChange] = []
-        """The published changes."""
 
     async def checkpoint(self) -> None:
         """Continue at once: other requests do not run in between."""
@@ -122,13 +120,27 @@ class OneStepWork:
         """Do nothing: work in one step always runs to its end."""
 
     def publish_changes(self, changes: Sequence["TopicChange"]) -> None:
-        """Keep the changes for the caller: other requests do not run before it gets them."""
-        self.changes += changes
+        """Raise AssertionError: only a `OneStepChangeWork` changes topics."""
+        raise AssertionError(f"no listeners for {changes}")
 
     def now(self) -> Now:
         """Return the time at which the work began."""
         assert self._now is not None, "this work was begun without a time"
         return self._now
+
+
+class OneStepChangeWork(OneStepWork):
+    """A `OneStepWork` that keeps the published changes for its caller. Other requests do not run before that."""
+
+    __slots__ = ("changes",)
+
+    def __init__(self, now: Now, add_or_verify: AddOrVerify) -> None:
+        super().__init__(now, add_or_verify)
+        self.changes: list[TopicChange] = []
+
+    def publish_changes(self, changes: Sequence["TopicChange"]) -> None:
+        """Keep the changes."""
+        self.changes += changes
 
 
 IN_ONE_STEP: Final = OneStepWork()
