@@ -159,7 +159,7 @@ class ErrorCode(IntEnum):
         """Kafka's sentence for this error, for responses with an error message."""
         from protocol.error_messages import ERROR_MESSAGES  # most requests need none of them
 
-        return ERROR_MESSAGES.get(self, self.name)
+        return ERROR_MESSAGES.get(self.name, self.name)
 
 
 RETRIABLE: Final = frozenset(

@@ -1,36 +1,38 @@
-"""Rows in columns: as they are for programs, laid out and coloured for a terminal."""
+"""Columns of a table, the texts of their cells, and the lines of a table without colours."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from coordinator.cli.output_streams import Output
 from coordinator.core.message_text import printable
 
 EMPTY_CELL: Final = "-"
-"""What stands in a cell that has nothing to say, so that every row has as many words as there are columns."""
+"""The text of a cell without a value, so that each row has a word in every column."""
 _GAP: Final = "  "
 _MAX_CELL: Final = 1000
 
 
 class Column(NamedTuple):
-    """A column: its title; whether its cells are figures, aligned right; whether a terminal may wrap them;
-    whether a narrow terminal may omit it; the style of a cell, by its text."""
+    """A column of a table."""
 
     title: str
     is_number: bool = False
+    """Its cells are aligned to the right."""
     wraps: bool = False
+    """A terminal may wrap its cells."""
     is_optional: bool = False
+    """A narrow terminal omits it."""
     style: Callable[[str], str] = lambda _: ""
+    """Return the style of a cell by its text."""
 
 
 def format_cell(value: object) -> str:
-    """Return the text of a cell for a value. Text of clients cannot control a terminal."""
+    """Return the text of a cell, without control characters of clients."""
     text = "" if value is None else printable(str(value), _MAX_CELL)
     return text or EMPTY_CELL
 
 
 def format_rows(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table, the first with the titles."""
+    """Return the lines of a table. The first one has the titles."""
     cells = [[column.title.upper() for column in columns], *map(list, rows)]
     widths = [max(map(len, texts)) for texts in zip(*cells, strict=True)]
     return [
@@ -40,27 +42,3 @@ def format_rows(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> lis
         ).rstrip()
         for row in cells
     ]
-
-
-def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], output: Output) -> None:
-    """Print a table of cells from `format_cell`."""
-    if output.is_for_people:
-        from coordinator.cli.rich_output import create_console, create_terminal_table
-
-        console = create_console(output)
-        console.print(create_terminal_table(columns, rows, console.width))
-    else:
-        print("\n".join(format_rows(columns, rows)))
-
-
-def print_fields(fields: Iterable[tuple[str, str]], output: Output) -> None:
-    """Format labels with their values, which may have several lines."""
-    found = list(fields)
-    width = max(len(label) for label, _ in found)
-    for label, text in found:
-        if output.is_colored:
-            from coordinator.cli.rich_output import DIM_TEMPLATE, highlight_line
-
-            print(f"{DIM_TEMPLATE % label.ljust(width)}{_GAP}{highlight_line(text)}")
-        else:
-            print(f"{label.ljust(width)}{_GAP}{text}")

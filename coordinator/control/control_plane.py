@@ -29,10 +29,8 @@ from coordinator.control.group_client import InternalGroupClient
 from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.ledger.ledger_storage import LedgerFile
 from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
-from coordinator.control.ledger.rebalance_trace import create_exporter
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.metrics_snapshot import ControlMetricsSource, GroupCountTable, GroupMetricsSource
-from coordinator.control.namespaces.namespace_registry import NamespaceRegistry
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.recording.recording_registry import RecordingRegistry
 from coordinator.control.stand_ins.stand_in_registry import StandInRegistry
@@ -45,7 +43,6 @@ class ControlPlane:
     def __init__(
         self,
         services: Services,
-        namespaces: NamespaceRegistry | None = None,
         group_removals: GroupRemovals | None = None,
         commits: CommitFeed | None = None,
     ) -> None:
@@ -53,8 +50,6 @@ class ControlPlane:
 
         Args:
             services: the open parts of the server.
-            namespaces: all brokers of the process, for a broker besides the daemon's own; None for the daemon's
-                own.
             group_removals: the removals of a namespace, which outlive its resets; None: new ones.
             commits: a feed of stored commits that its creator connects with the oracles; None to observe commits
                 from now on, if `oracle.commits` is on.
@@ -64,9 +59,6 @@ class ControlPlane:
         """Whether the configuration allows faults that end the process."""
         self.actions = ActionLog()
         self.group_removals = removals = group_removals or GroupRemovals()
-        self.namespaces = namespaces or NamespaceRegistry(
-            services, self.actions, self._create_namespace_control
-        )
         self.group_client = InternalGroupClient(
             services.runtime, services.arrival, services.membership.ownership
         )
@@ -102,8 +94,6 @@ class ControlPlane:
         self._create_faults(services)
         self.oracles = OracleService(services, self.actions, group_now, commits)
         self.recordings = RecordingRegistry(self.group_client)
-        self.traces = create_exporter() if namespaces is None else None
-        """Exports closed rebalances; None where traces are off."""
         self._connect(services)
 
     def _connect(self, services: Services) -> None:
@@ -113,14 +103,10 @@ class ControlPlane:
         services.group_events.subscribe(EventRank.STREAM, self.stream.on_event)
         services.runtime.unload_listeners.append(lambda part: self.ledger.on_partition_unloaded(part.number))
         self.waits.hint_providers.extend((self.clocks.frozen_hints, self.faults.held_hints))
-        if self.traces is not None:
-            self.ledger.listeners.append(self.traces.on_rebalance_closed)
 
     async def finish(self) -> None:
-        """Write and send the remaining data after the last event."""
+        """Write the remaining data after the last event."""
         await self.ledger.close()
-        if self.traces is not None:
-            await self.traces.close()
 
     def close(self, ended_scope: str | None = "this process") -> None:
         """End all waits, holds and recordings. `ended_scope` names for the log what ends while its files stay; None
@@ -166,9 +152,6 @@ class ControlPlane:
         self.group_metrics = GroupMetricsSource(
             counts, self.ledger, self.clocks, services.data_plane, services.run_queue
         )
-
-    def _create_namespace_control(self, services: Services, group_removals: GroupRemovals) -> "ControlPlane":
-        return ControlPlane(services, self.namespaces, group_removals)
 
     async def _freeze_clock(self, group_id: str) -> None:
         await self.clocks.set_clock(group_id, frozen=True, expires_disconnected=False)

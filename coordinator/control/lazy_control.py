@@ -15,7 +15,7 @@ from coordinator.core.outcome import Now
 from coordinator.group.group_event_types import GroupEvent, GroupLoaded
 
 if TYPE_CHECKING:
-    from coordinator.control.control_plane import ControlPlane
+    from coordinator.control.daemon_control_plane import DaemonControlPlane
     from coordinator.control.diagnosis.commit_observer import CommitFeed
 
 _LOG: Final = logging.getLogger("Control")
@@ -30,7 +30,7 @@ class LazyControlPlane:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._pending_events: deque[tuple[int, GroupEvent, int, Now]] = deque(maxlen=MAX_PENDING)
-        self._control: ControlPlane | None = None
+        self._control: DaemonControlPlane | None = None
         self._creation: asyncio.Task[None] | None = None
         self.created = asyncio.Event()
         """Set when it is there."""
@@ -41,13 +41,13 @@ class LazyControlPlane:
             # A file misses nothing.
             self.get_or_create()
 
-    def get_or_create(self) -> "ControlPlane":
+    def get_or_create(self) -> "DaemonControlPlane":
         """The control plane, at once."""
         if self._control is None:
-            from coordinator.control.control_plane import ControlPlane
+            from coordinator.control.daemon_control_plane import DaemonControlPlane
 
             self._services.group_events.unsubscribe(self._on_event)
-            self._control = ControlPlane(self._services, commits=self._commits)
+            self._control = DaemonControlPlane(self._services, self._commits)
             for pending in self._pending_events:
                 self._services.group_events.publish(*pending)
             self._pending_events.clear()
@@ -95,7 +95,7 @@ def _create_commit_feed(services: Services) -> "CommitFeed":
 
 def _import_control() -> None:
     # Once it is imported, `get_or_create` gets it at once.
-    from coordinator.control import control_plane  # noqa: F401
-    from coordinator.control.ledger.rebalance_trace import preload_exporter
+    from coordinator.control import daemon_control_plane  # noqa: F401
+    from coordinator.control.ledger.trace_endpoint import preload_exporter
 
     preload_exporter()

@@ -32,6 +32,7 @@ from aiohttp.typedefs import Handler, Middleware
 from coordinator.broker.server_view import ServerOverview, ServerView
 from coordinator.control.coalesced_call import CoalescedCall
 from coordinator.control.control_plane import ControlPlane
+from coordinator.control.daemon_control_plane import DaemonControlPlane
 from coordinator.control.field_parsers import invalid_field_problem
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core.daemon_log import AddressLineLimit
@@ -244,7 +245,7 @@ class HttpService:
     def __init__(
         self,
         broker: ServerView,
-        control: ControlPlane,
+        control: DaemonControlPlane,
         sockets: Sequence[socket.socket],
         access: ControlAccess,
         limits: HttpLimits,

@@ -399,6 +399,11 @@ class SecuredConnection(Connection):
 
     __slots__ = ()
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """The connection's listener."""
+        return self._endpoint
+
     def set_principal(self, principal: Principal) -> None:
         """Take the identity that the client has proved."""
         self.client = replace(self.client, principal=principal)

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from coordinator.control.control_plane import ControlPlane
+from coordinator.control.daemon_control_plane import DaemonControlPlane
 from coordinator.control.faults.fault_rule import FaultRule
 from coordinator.control.operator_actions import OperatorAction
 from coordinator.control.problem import Problem, ProblemKind
@@ -31,14 +31,14 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 
 
 @pytest.fixture
-async def control(cluster: Cluster) -> AsyncIterator[ControlPlane]:
-    control = ControlPlane(cluster.server)
+async def control(cluster: Cluster) -> AsyncIterator[DaemonControlPlane]:
+    control = DaemonControlPlane(cluster.server)
     yield control
     control.close()
     await control.namespaces.close()
 
 
-async def test_a_group_fails_over_to_another_broker(cluster: Cluster, control: ControlPlane) -> None:
+async def test_a_group_fails_over_to_another_broker(cluster: Cluster, control: DaemonControlPlane) -> None:
     partition = cluster.partition(GROUP)
     before = cluster.owner(partition)
     to = before % 3 + 1
@@ -68,7 +68,7 @@ async def test_a_group_fails_over_to_another_broker(cluster: Cluster, control: C
     assert [(act.kind, act.group_id) for act in acts] == [("failover", GROUP)]
 
 
-async def test_to_where_it_is_a_coordinator_comes_back(cluster: Cluster, control: ControlPlane) -> None:
+async def test_to_where_it_is_a_coordinator_comes_back(cluster: Cluster, control: DaemonControlPlane) -> None:
     owner = cluster.owner(cluster.partition(GROUP))
     await join_alone(cluster.clients[owner], GROUP)
     answer = await control.failover.failover_group(GROUP, 0, 0, 0, to=owner)
@@ -77,7 +77,7 @@ async def test_to_where_it_is_a_coordinator_comes_back(cluster: Cluster, control
 
 @pytest.mark.parametrize("to", [9, 2])
 async def test_nothing_fails_over_to_a_broker_that_does_not_live(
-    cluster: Cluster, control: ControlPlane, to: int
+    cluster: Cluster, control: DaemonControlPlane, to: int
 ) -> None:
     cluster.server.membership.stop_broker(2)
     owner = cluster.owner(cluster.partition(GROUP))
@@ -90,7 +90,7 @@ async def test_nothing_fails_over_to_a_broker_that_does_not_live(
 
 
 async def test_a_broker_that_stops_meanwhile_keeps_nobody_away(
-    cluster: Cluster, control: ControlPlane
+    cluster: Cluster, control: DaemonControlPlane
 ) -> None:
     partition = cluster.partition(GROUP)
     before = cluster.owner(partition)
@@ -105,7 +105,7 @@ async def test_a_broker_that_stops_meanwhile_keeps_nobody_away(
 
 
 async def test_a_fault_moves_the_coordinator_to_another_broker(
-    cluster: Cluster, control: ControlPlane
+    cluster: Cluster, control: DaemonControlPlane
 ) -> None:
     partition = cluster.partition(GROUP)
     before = cluster.owner(partition)
@@ -123,7 +123,7 @@ async def test_a_fault_moves_the_coordinator_to_another_broker(
 
 
 async def test_a_fault_that_names_a_broker_that_there_is_not_is_refused(
-    cluster: Cluster, control: ControlPlane
+    cluster: Cluster, control: DaemonControlPlane
 ) -> None:
     rule = {"on": {"event": "GroupStabilized"}, "do": {"failover": {"to": 9}}}
     with pytest.raises(Problem) as refused:
@@ -135,7 +135,7 @@ async def test_a_fault_that_names_a_broker_that_there_is_not_is_refused(
     control.faults.install_fault(msgspec.convert(rule, FaultRule))
 
 
-async def test_a_fault_stands_before_every_broker(cluster: Cluster, control: ControlPlane) -> None:
+async def test_a_fault_stands_before_every_broker(cluster: Cluster, control: DaemonControlPlane) -> None:
     rule = {
         "match": {"api": "JoinGroup", "group": GROUP},
         "do": {"at": "request", "error": "COORDINATOR_NOT_AVAILABLE"},

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from coordinator.broker.server import Server
-from coordinator.control.control_plane import ControlPlane
+from coordinator.control.daemon_control_plane import DaemonControlPlane
 from coordinator.runtime.timers import GroupClock
 from storage.files import Files
 from tests.broker.harness import serving
@@ -17,10 +17,10 @@ async def controlled(
     properties: Mapping[str, str] | None = None,
     files: Files | None = None,
     group_clock: GroupClock | None = None,
-) -> AsyncIterator[tuple[Server, ControlPlane]]:
+) -> AsyncIterator[tuple[Server, DaemonControlPlane]]:
     """Over files in memory, unless others are given."""
     async with serving(data_dir, properties, files=files, group_clock=group_clock) as server:
-        control = ControlPlane(server)
+        control = DaemonControlPlane(server)
         try:
             yield server, control
         finally:

@@ -8,7 +8,7 @@ import pytest
 from coordinator.broker import server_view
 from coordinator.broker.server import Server
 from coordinator.control.admin.offset_operations import OffsetReset
-from coordinator.control.control_plane import ControlPlane
+from coordinator.control.daemon_control_plane import DaemonControlPlane
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core.time_budget import UnlimitedBudget
 from coordinator.runtime.partition_lifecycle import PartitionState
@@ -27,18 +27,18 @@ GROUPS = [f"group-{number}" for number in range(6)]
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[tuple[Server, ControlPlane]]:
+async def served() -> AsyncIterator[tuple[Server, DaemonControlPlane]]:
     async with controlled() as served:
         yield served
 
 
 @pytest.fixture
-def server(served: tuple[Server, ControlPlane]) -> Server:
+def server(served: tuple[Server, DaemonControlPlane]) -> Server:
     return served[0]
 
 
 @pytest.fixture
-def control(served: tuple[Server, ControlPlane]) -> ControlPlane:
+def control(served: tuple[Server, DaemonControlPlane]) -> DaemonControlPlane:
     return served[1]
 
 
@@ -56,7 +56,7 @@ async def create_groups(server: Server) -> None:
 
 
 async def test_a_topic_that_is_deleted_at_a_checkpoint_is_not_listed(
-    control: ControlPlane, monkeypatch: pytest.MonkeyPatch
+    control: DaemonControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await control.topics.create_topics({"audit": 1, "payments": 1})
     CheckpointRequests(lambda: control.topics.delete_topic("payments", None), at=0).install(monkeypatch)
@@ -65,7 +65,7 @@ async def test_a_topic_that_is_deleted_at_a_checkpoint_is_not_listed(
 
 @pytest.mark.parametrize("at", range(len(GROUPS)))
 async def test_a_partition_that_moves_at_a_checkpoint_hides_no_group(
-    server: Server, control: ControlPlane, monkeypatch: pytest.MonkeyPatch, at: int
+    server: Server, control: DaemonControlPlane, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     """The partition is loaded again when the list continues."""
     await create_groups(server)
@@ -80,7 +80,7 @@ async def test_a_partition_that_moves_at_a_checkpoint_hides_no_group(
 
 
 async def test_groups_of_a_partition_that_is_loading_after_a_checkpoint_are_a_problem(
-    server: Server, control: ControlPlane, monkeypatch: pytest.MonkeyPatch
+    server: Server, control: DaemonControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create_groups(server)
 
@@ -103,7 +103,7 @@ async def test_groups_of_a_partition_that_is_loading_after_a_checkpoint_are_a_pr
 
 @pytest.mark.parametrize("at", range(len(GROUPS)))
 async def test_a_group_that_is_deleted_at_a_checkpoint_ends_no_job(
-    server: Server, control: ControlPlane, monkeypatch: pytest.MonkeyPatch, at: int
+    server: Server, control: DaemonControlPlane, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     await create_groups(server)
     deleted = GROUPS[-1]
@@ -117,7 +117,7 @@ async def test_a_group_that_is_deleted_at_a_checkpoint_ends_no_job(
 
 
 async def test_a_rebalance_that_ends_at_a_checkpoint_is_not_open_in_the_metrics(
-    server: Server, control: ControlPlane, monkeypatch: pytest.MonkeyPatch
+    server: Server, control: DaemonControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Client(server) as client:
         await join_alone(client, "audit")
@@ -140,7 +140,7 @@ async def test_a_rebalance_that_ends_at_a_checkpoint_is_not_open_in_the_metrics(
 
 @pytest.mark.parametrize("is_created_again", [False, True])
 async def test_no_offset_of_a_topic_that_is_deleted_at_a_checkpoint_is_set(
-    server: Server, control: ControlPlane, monkeypatch: pytest.MonkeyPatch, is_created_again: bool
+    server: Server, control: DaemonControlPlane, monkeypatch: pytest.MonkeyPatch, is_created_again: bool
 ) -> None:
     await create_groups(server)
     reset = OffsetReset(to="latest", topics=["orders"])
@@ -160,7 +160,7 @@ async def test_no_offset_of_a_topic_that_is_deleted_at_a_checkpoint_is_set(
 
 
 async def test_metrics_leave_out_topics_and_connections_that_go_at_a_checkpoint(
-    server: Server, control: ControlPlane, monkeypatch: pytest.MonkeyPatch
+    server: Server, control: DaemonControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_view, "_ITEMS_PER_STEP", 1)
     await control.topics.create_topics({"payments": 1})
@@ -183,7 +183,9 @@ async def test_metrics_leave_out_topics_and_connections_that_go_at_a_checkpoint(
     assert metrics.connections.unanswered_requests == 0
 
 
-async def test_jobs_of_namespaces_take_turns_in_one_queue(server: Server, control: ControlPlane) -> None:
+async def test_jobs_of_namespaces_take_turns_in_one_queue(
+    server: Server, control: DaemonControlPlane
+) -> None:
     """The loop resumes one of them in an iteration, however many namespaces there are."""
     created = [
         await control.namespaces.create_namespace(None, {}, {}, is_durable=False, by=None) for _ in range(2)

@@ -7,6 +7,7 @@ import pytest
 
 from coordinator.broker.server import Server
 from coordinator.control.control_plane import ControlPlane
+from coordinator.control.daemon_control_plane import DaemonControlPlane
 from coordinator.control.diagnosis.wait_conditions import GroupConditions
 from coordinator.control.group_removals import MAX_REMOVALS, GroupRemovals, RemovalReason
 from coordinator.control.problem import Problem, ProblemKind
@@ -34,7 +35,7 @@ DAY_MS = 86_400_000
 
 
 @pytest.fixture
-async def serving() -> AsyncIterator[tuple[Server, ControlPlane]]:
+async def serving() -> AsyncIterator[tuple[Server, DaemonControlPlane]]:
     async with controlled() as serving:
         yield serving
 
@@ -54,7 +55,7 @@ async def commit(server: Server) -> None:
         await client.call(OffsetCommitRequest(group_id=GROUP, topics=topics), 8)
 
 
-async def advance(control: ControlPlane, by_ms: int) -> None:
+async def advance(control: DaemonControlPlane, by_ms: int) -> None:
     await control.clock_commands.advance_clock(
         GROUP, by_ms, silent=None, settle_ms=0, description="advance", actor="carol"
     )
@@ -89,7 +90,9 @@ async def removal(control: ControlPlane, reason: RemovalReason, *words: str) -> 
         assert [word for word in words if word not in sentence] == []
 
 
-async def test_an_empty_group_stays_for_as_long_as_on_kafka(serving: tuple[Server, ControlPlane]) -> None:
+async def test_an_empty_group_stays_for_as_long_as_on_kafka(
+    serving: tuple[Server, DaemonControlPlane],
+) -> None:
     server, control = serving
     await empty_group(server)
     await advance(control, 9 * MINUTE_MS)
@@ -102,7 +105,7 @@ async def test_an_empty_group_stays_for_as_long_as_on_kafka(serving: tuple[Serve
     )
 
 
-async def test_a_retention_check_removes_an_empty_group(serving: tuple[Server, ControlPlane]) -> None:
+async def test_a_retention_check_removes_an_empty_group(serving: tuple[Server, DaemonControlPlane]) -> None:
     server, control = serving
     await empty_group(server)
     server.runtime.fire_timer(
@@ -115,7 +118,7 @@ async def test_a_retention_check_removes_an_empty_group(serving: tuple[Server, C
     assert control.waits.explain_group(GROUP).removed is None, "it exists again"
 
 
-async def test_the_last_offsets_expire(serving: tuple[Server, ControlPlane]) -> None:
+async def test_the_last_offsets_expire(serving: tuple[Server, DaemonControlPlane]) -> None:
     server, control = serving
     await commit(server)
     await control.offset_expiry.expire_offsets(GROUP, "+8d", (), "carol")
@@ -127,7 +130,7 @@ async def test_the_last_offsets_expire(serving: tuple[Server, ControlPlane]) -> 
     await removal(control, RemovalReason.OFFSETS_EXPIRED, "carol advanced its clock by 8 d")
 
 
-async def test_a_client_or_an_operator_deletes_it(serving: tuple[Server, ControlPlane]) -> None:
+async def test_a_client_or_an_operator_deletes_it(serving: tuple[Server, DaemonControlPlane]) -> None:
     server, control = serving
     await empty_group(server)
     async with Client(server, "admin") as client:
@@ -139,7 +142,7 @@ async def test_a_client_or_an_operator_deletes_it(serving: tuple[Server, Control
     await removal(control, RemovalReason.DELETED, "carol deleted it")
 
 
-async def test_a_namespace_is_reset(serving: tuple[Server, ControlPlane]) -> None:
+async def test_a_namespace_is_reset(serving: tuple[Server, DaemonControlPlane]) -> None:
     _, control = serving
     made = await control.namespaces.create_namespace("tests", {"orders": 1}, {}, is_durable=False, by=None)
     async with Client(port=made.server.endpoints[0].port) as client:
@@ -149,14 +152,16 @@ async def test_a_namespace_is_reset(serving: tuple[Server, ControlPlane]) -> Non
         await removal(made.control, RemovalReason.NAMESPACE_RESET, "carol reset the namespace tests")
 
 
-async def test_a_group_that_was_never_there(serving: tuple[Server, ControlPlane]) -> None:
+async def test_a_group_that_was_never_there(serving: tuple[Server, DaemonControlPlane]) -> None:
     _, control = serving
     assert "groupd has seen no member" in control.waits.explain_group(GROUP).detail
     with pytest.raises(Problem, match="groupd has seen no member"):
         await control.groups.describe_group(GROUP)
 
 
-async def test_a_wait_continues_after_the_removal_of_its_group(serving: tuple[Server, ControlPlane]) -> None:
+async def test_a_wait_continues_after_the_removal_of_its_group(
+    serving: tuple[Server, DaemonControlPlane],
+) -> None:
     server, control = serving
     await empty_group(server)
     waiting = asyncio.create_task(
@@ -168,7 +173,7 @@ async def test_a_wait_continues_after_the_removal_of_its_group(serving: tuple[Se
 
 
 async def test_the_ledger_of_a_removed_group_ends_with_its_removal(
-    serving: tuple[Server, ControlPlane],
+    serving: tuple[Server, DaemonControlPlane],
 ) -> None:
     server, control = serving
     await empty_group(server)

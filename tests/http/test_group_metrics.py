@@ -213,7 +213,7 @@ async def test_a_namespace_has_metrics_of_its_own(api: Api) -> None:
     made = await api.call("POST", "/v1/namespaces", {"name": "t-1", "topics": {"orders": 3}})
     assert made.status == 200
     namespace = api.control.namespaces.get_namespace("t-1")
-    await commit(replace(api, server=namespace.server, control=namespace.control), "billing", 1)
+    await commit(replace(api, server=namespace.server), "billing", 1)
     await commit(api, "audit", 1)
     for base, group in (
         ("/v1/namespaces/t-1", "billing"),

@@ -27,7 +27,8 @@ from coordinator.cli.broker.broker_command import (
 from coordinator.cli.click_extensions import DefaultSubcommand, Subcommand
 from coordinator.cli.command_errors import InvalidArguments
 from coordinator.cli.control.daemon_command import print_json
-from coordinator.cli.text_table import Column, format_cell, print_table
+from coordinator.cli.table_output import print_table
+from coordinator.cli.text_table import Column, format_cell
 from coordinator.security.core.acl import (
     SUPPORTED_OPERATIONS,
     WILDCARD,

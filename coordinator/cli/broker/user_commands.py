@@ -23,7 +23,8 @@ from coordinator.cli.click_extensions import DefaultSubcommand, Subcommand
 from coordinator.cli.command_errors import BrokerError, InvalidArguments
 from coordinator.cli.control.daemon_command import print_json
 from coordinator.cli.output_streams import warn
-from coordinator.cli.text_table import Column, format_cell, print_table
+from coordinator.cli.table_output import print_table
+from coordinator.cli.text_table import Column, format_cell
 from coordinator.core.message_text import printable
 from coordinator.security.core.sasl_mechanisms import (
     MAX_ITERATIONS,

@@ -24,7 +24,8 @@ from coordinator.cli.control.daemon_command import (
 )
 from coordinator.cli.control.event_line import STATES, state_style
 from coordinator.cli.output_streams import Output
-from coordinator.cli.text_table import EMPTY_CELL, Column, format_cell, print_fields, print_table
+from coordinator.cli.table_output import print_fields, print_table
+from coordinator.cli.text_table import EMPTY_CELL, Column, format_cell
 from coordinator.cli.time_text import InvalidTime, format_duration, iso_time, parse_time
 from coordinator.control.admin.group_models import GroupDescription, GroupOffsets, MemberDescription
 from coordinator.core.message_text import printable

@@ -18,7 +18,7 @@ from coordinator.cli.control.daemon_command import (
 )
 from coordinator.cli.control.event_line import format_event
 from coordinator.cli.output_streams import Output, exit_when_reader_closes
-from coordinator.cli.text_table import print_table
+from coordinator.cli.table_output import print_table
 
 WATCH_EPILOG: Final = """The command continues after a restart of the daemon. Ctrl-C ends it with exit code 0.
 Examples:

@@ -1,23 +1,15 @@
 """The trace of one rebalance, built from its closed ledger entry: a root span, and a span for each time that
 the group waited for a member.
 
-If the clock of the group was moved, the waits are in another time than the root and are left out. Rebalances
-are traced if a variable of OpenTelemetry sets an OTLP endpoint; only then is the exporter imported.
+If the clock of the group was moved, the waits are in another time than the root and are left out.
 """
 
-import contextlib
-import logging
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry, MemberTimeline, is_clock_moved
 from coordinator.group.group_types import GroupType
-
-if TYPE_CHECKING:
-    from coordinator.control.ledger.trace_exporter import TraceExporter
-
 
 _NS: Final = 1_000_000
 """Nanoseconds of a millisecond."""
@@ -128,39 +120,3 @@ def _build_member_attributes(member: MemberTimeline) -> Attributes:
         "groupd.gone": member.gone,
     }
     return {name: value for name, value in attributes.items() if value is not None}
-
-
-_LOG: Final = logging.getLogger("Control")
-_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-
-
-def find_endpoint_variable() -> str | None:
-    """Return the variable that enables traces; None without one, or with OTEL_SDK_DISABLED or
-    OTEL_TRACES_EXPORTER=none."""
-    is_off = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    if is_off or os.environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
-        return None
-    return next((name for name in _ENDPOINTS if os.environ.get(name, "").strip()), None)
-
-
-def preload_exporter() -> None:
-    """Import the modules for traces if they are enabled. A thread needs some tenths of a second for this."""
-    if find_endpoint_variable() is not None:
-        with contextlib.suppress(ImportError):  # `create_exporter` says so
-            from coordinator.control.ledger import trace_exporter  # noqa: F401
-
-
-def create_exporter() -> "TraceExporter | None":
-    """Create the exporter, or return None if no endpoint is set or its packages are missing."""
-    variable = find_endpoint_variable()
-    if variable is None:
-        return None
-    from storage.optional_dependencies import OptionalDependencyError, require_extra
-
-    try:
-        with require_extra("otel", variable):
-            from coordinator.control.ledger.trace_exporter import TraceExporter
-    except OptionalDependencyError as error:
-        _LOG.warning("Rebalances are not traced: %s", error)
-        return None
-    return TraceExporter()

@@ -7,11 +7,10 @@ offsets topic and the transaction log have one partition each. Properties of the
 
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from coordinator.broker.server import Server
 from coordinator.broker.server_settings import ServerSettings
-from coordinator.broker.services import Services
 from coordinator.config.cluster_properties import ClusterProperties, NamespaceProperties
 from coordinator.config.config_def import list_property_names
 from coordinator.config.config_errors import ConfigError
@@ -20,14 +19,11 @@ from coordinator.config.properties import SYNONYMS, is_property, parse_config
 from coordinator.config.security_properties import SecurityProperties
 from coordinator.config.setting_sources import format_unknown_property
 from coordinator.config.unsupported_settings import is_ignored_property
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.group_removals import GroupRemovals
 from coordinator.core import clock
 from coordinator.core.shared_types import SecurityProtocol
 from storage.files import Files
-
-if TYPE_CHECKING:
-    from coordinator.control.control_plane import ControlPlane
-
 
 LISTENER: Final = "PLAINTEXT"
 SettingsFactory = Callable[[], ServerSettings]
@@ -44,7 +40,6 @@ class NamespaceBroker:
         make_settings: SettingsFactory,
         topics: Mapping[str, int],
         open_server: Callable[[ServerSettings], Server],
-        make_control: Callable[[Services, GroupRemovals], "ControlPlane"],
         *,
         is_durable: bool,
     ) -> None:
@@ -55,8 +50,7 @@ class NamespaceBroker:
             sockets: bound sockets, which the broker then owns.
             make_settings: creates the settings of a server.
             topics: the initial topics with their numbers of partitions.
-            make_server: creates the server.
-            make_control: creates its control plane.
+            open_server: creates the server.
             is_durable: whether its files are on the disk.
         """
         self.name: Final = name
@@ -65,7 +59,6 @@ class NamespaceBroker:
         self._make_settings = make_settings
         self._topics = topics
         self._open_server = open_server
-        self._make_control = make_control
         self._group_removals = GroupRemovals()
         self._is_durable = is_durable
         self._touched_ms = clock.monotonic_ms()
@@ -74,7 +67,7 @@ class NamespaceBroker:
         self._control: ControlPlane | None = None
 
     @property
-    def control(self) -> "ControlPlane":
+    def control(self) -> ControlPlane:
         """The control plane; that of the old server until a reset is complete."""
         assert self._control is not None, "opened"
         return self._control
@@ -108,10 +101,10 @@ class NamespaceBroker:
             self._close_sockets()
             raise
 
-    async def _start(self) -> "tuple[Server, ControlPlane]":
+    async def _start(self) -> tuple[Server, ControlPlane]:
         settings = self._make_settings()
         server = self._open_server(settings)
-        control = self._make_control(server, self._group_removals)
+        control = ControlPlane(server, self._group_removals)
         try:
             [listener] = settings.listeners
             await server.listen({listener.name: [bound.dup() for bound in self._sockets]})
@@ -167,7 +160,7 @@ class NamespaceBroker:
             self._advertised[name] = address
 
 
-async def _stop_broker(server: Server, control: "ControlPlane", ended_scope: str | None) -> None:
+async def _stop_broker(server: Server, control: ControlPlane, ended_scope: str | None) -> None:
     """Stop a server and its control plane. `ended_scope` names for the log what ends while its files stay; None if
     the files are deleted as well. Raises OSError, StorageError.
     """

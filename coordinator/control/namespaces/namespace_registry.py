@@ -4,11 +4,11 @@ import asyncio
 import logging
 import re
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from coordinator.broker.server_settings import ServerSettings
 from coordinator.broker.services import Services
 from coordinator.config.config_errors import ConfigError
 from coordinator.config.listeners import Address
-from coordinator.control.group_removals import GroupRemovals
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.namespaces.namespace_broker import NamespaceBroker, build_settings
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
@@ -30,12 +30,7 @@ from storage.files import Files, OsFiles
 from storage.memory_files import MemoryFiles
 from storage.storage_errors import StorageError, format_error_reason
 
-if TYPE_CHECKING:
-    from coordinator.control.control_plane import ControlPlane
-
 _LOG: Final = logging.getLogger("Control")
-
-ControlFactory = Callable[[Services, GroupRemovals], "ControlPlane"]
 
 DEFAULT_NAMESPACE: Final = "default"
 MAX_NAMESPACES: Final = 256
@@ -50,15 +45,12 @@ _DIRECTORY_SUFFIX: Final = ".namespaces"
 class NamespaceRegistry:
     """All methods belong to the event loop's thread."""
 
-    def __init__(self, services: Services, actions: ActionLog, make_control: ControlFactory) -> None:
-        """Create the registry of the daemon's own broker. `make_control` creates the control planes of further
-        brokers.
-        """
+    def __init__(self, services: Services, actions: ActionLog) -> None:
+        """Create the registry. `services` are those of the daemon's own broker, `actions` its log."""
         self._daemon = services
         self._config = services.settings.config
         self._files = OsFiles()
         self._actions = actions
-        self._make_control = make_control
         self._by_name: dict[str, NamespaceBroker] = {}
         self._being_changed: set[str] = set()
         """Names of namespaces that are being created, reset or removed."""
@@ -167,7 +159,7 @@ class NamespaceRegistry:
         description = ", ".join(f"{listener}={address}" for listener, address in addresses.items())
         self._actions.record_action("namespace", f"{name} advertises {description}", by=by)
 
-    def find_control(self, name: str) -> "ControlPlane | None":
+    def find_control(self, name: str) -> ControlPlane | None:
         """The control plane of a namespace, None for the daemon's own. Raises Problem as `get_namespace`."""
         return None if name == DEFAULT_NAMESPACE else self.get_namespace(name).control
 
@@ -255,7 +247,6 @@ class NamespaceRegistry:
             lambda: replace(settings, files=files()),
             topics,
             self._open_server,
-            self._make_control,
             is_durable=is_durable,
         )
 

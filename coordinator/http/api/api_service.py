@@ -18,6 +18,7 @@ from aiohttp.typedefs import Handler
 from msgspec import Struct
 
 from coordinator.control.control_plane import ControlPlane
+from coordinator.control.daemon_control_plane import DaemonControlPlane
 from coordinator.control.namespaces.namespace_registry import DEFAULT_NAMESPACE
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core.daemon_log import AddressLineLimit
@@ -59,7 +60,7 @@ class ApiService:
 
     def __init__(
         self,
-        control: ControlPlane,
+        control: DaemonControlPlane,
         access: ControlAccess,
         line_limiter: AddressLineLimit,
         request_timeout_s: float = 20.0,

@@ -8,13 +8,18 @@ from msgspec import Meta, Struct, field
 from coordinator.config.config_errors import ConfigError
 from coordinator.config.listeners import Address, parse_address
 from coordinator.control.control_plane import ControlPlane
+from coordinator.control.daemon_control_plane import DaemonControlPlane
 from coordinator.control.namespaces.namespace_models import (
     NamespaceDescription,
     describe_namespace,
     format_namespace,
     format_namespaces,
 )
-from coordinator.control.namespaces.namespace_registry import DEFAULT_NAMESPACE, MAX_NAMESPACES
+from coordinator.control.namespaces.namespace_registry import (
+    DEFAULT_NAMESPACE,
+    MAX_NAMESPACES,
+    NamespaceRegistry,
+)
 from coordinator.control.problem import ProblemKind
 from coordinator.core.message_text import printable
 from coordinator.core.wire_name import wire_name
@@ -42,8 +47,13 @@ class NamespaceList(Struct, frozen=True, kw_only=True):
     most: int
 
 
+def _get_namespaces(control: ControlPlane) -> NamespaceRegistry:
+    assert isinstance(control, DaemonControlPlane), "a namespace has no routes of the process"
+    return control.namespaces
+
+
 async def list_namespaces(control: ControlPlane, call: ApiCall) -> NamespaceList:
-    names = [DEFAULT_NAMESPACE, *(namespace.name for namespace in control.namespaces.list_namespaces())]
+    names = [DEFAULT_NAMESPACE, *(namespace.name for namespace in _get_namespaces(control).list_namespaces())]
     return NamespaceList(
         namespaces=[_describe_named(control, name, call) for name in names], most=MAX_NAMESPACES
     )
@@ -56,7 +66,7 @@ async def show_namespace(control: ControlPlane, call: ApiCall) -> NamespaceDescr
 async def create_namespace(control: ControlPlane, call: ApiCall) -> NamespaceDescription:
     """Makes one, which is ready."""
     new: NewNamespace = call.body
-    created = await control.namespaces.create_namespace(
+    created = await _get_namespaces(control).create_namespace(
         new.name, new.topics, new.config, is_durable=new.durable, by=call.actor
     )
     return _describe_named(control, created.name, call)
@@ -64,13 +74,13 @@ async def create_namespace(control: ControlPlane, call: ApiCall) -> NamespaceDes
 
 async def reset_namespace(control: ControlPlane, call: ApiCall) -> NamespaceDescription:
     """Has it be as it was when it was made."""
-    reset = await control.namespaces.reset_namespace(call.path["namespace"], call.actor)
+    reset = await _get_namespaces(control).reset_namespace(call.path["namespace"], call.actor)
     return _describe_named(control, reset.name, call)
 
 
 async def remove_namespace(control: ControlPlane, call: ApiCall) -> None:
     """Nothing is left of it."""
-    await control.namespaces.remove_namespace(call.path["namespace"], call.actor)
+    await _get_namespaces(control).remove_namespace(call.path["namespace"], call.actor)
 
 
 async def advertise_addresses(control: ControlPlane, call: ApiCall) -> NamespaceDescription:
@@ -78,7 +88,7 @@ async def advertise_addresses(control: ControlPlane, call: ApiCall) -> Namespace
     wanted: dict[str, str] = call.body
     name = call.path["namespace"]
     addresses = {listener: _parse_address(listener, text) for listener, text in wanted.items()}
-    control.namespaces.advertise(name, addresses, call.actor)
+    _get_namespaces(control).advertise(name, addresses, call.actor)
     return _describe_named(control, name, call)
 
 
@@ -97,7 +107,7 @@ def _parse_address(listener: str, text: str) -> Address:
 def _describe_named(control: ControlPlane, name: str, call: ApiCall) -> NamespaceDescription:
     if name == DEFAULT_NAMESPACE:
         return describe_namespace(DEFAULT_NAMESPACE, control.services, None, call.host)
-    namespace = control.namespaces.get_namespace(name)
+    namespace = _get_namespaces(control).get_namespace(name)
     return describe_namespace(name, namespace.server, namespace.created_ms, call.host)
 
 

@@ -12,12 +12,12 @@ Source: KIP-368; Kafka's `SaslServerAuthenticator`, `Selector`, `KafkaChannel`,
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from coordinator.core import clock
 from coordinator.core.response_status import BLOCKED, CLOSE_CONNECTION
 from coordinator.core.time_budget import RunQueue
-from coordinator.network.client_connection import SecuredConnection
+from coordinator.network.client_connection import Connection, SecuredConnection
 from coordinator.network.endpoint import Endpoint
 from coordinator.network.heartbeat_fast_path import HeartbeatCache
 from coordinator.network.request_context import ApiCounts, RequestContext, ResponseEncoder
@@ -30,14 +30,12 @@ from coordinator.security.server.sasl_exchange import (
     SaslExchange,
     SaslIdentity,
 )
+from coordinator.security.server.sasl_listener import SaslListener
 from protocol.apis import APIS, ApiKey
 from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from protocol.primitives import Malformed
-
-if TYPE_CHECKING:
-    from coordinator.security.server.sasl_listener import SaslListener
 
 SIZE_BYTES: Final = 4
 MAX_FRAMES: Final = 100
@@ -58,11 +56,11 @@ _MIN_REAUTHENTICATION_NS: Final = 1_000_000_000
 class SaslGate(asyncio.Protocol):
     """The gate of one connection. It opens once the client has authenticated."""
 
-    def __init__(self, sasl: "SaslListener", connection: "SaslConnection") -> None:
+    def __init__(self, sasl: SaslListener, connection: "SaslConnection") -> None:
         """Guard a new connection by the listener's SASL. The client's deadline counts from the accept."""
         self._sasl = sasl
         self._connection = connection
-        self._exchange = sasl.create_exchange(connection)
+        self._exchange = sasl.create_exchange(connection.answer_api_versions)
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._counted_bytes = 0
@@ -285,7 +283,7 @@ class SaslConnection(SecuredConnection):
         "gate",
     )
 
-    def __init__(self, endpoint: Endpoint, peername: object, sasl: "SaslListener") -> None:
+    def __init__(self, endpoint: Endpoint, peername: object, sasl: SaslListener) -> None:
         super().__init__(endpoint, peername)
         self._sasl = sasl
         self._mechanism = ""
@@ -296,11 +294,6 @@ class SaslConnection(SecuredConnection):
         """The task of a pending exchange step. Meanwhile the connection processes nothing."""
         self.gate: SaslGate | None = None
         """The gate, which owns the transport until the client has authenticated."""
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """The connection's listener."""
-        return self._endpoint
 
     def answer_api_versions(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
         """Answer an ApiVersions request as for any client. `request` has this `version`."""
@@ -358,7 +351,9 @@ class SaslConnection(SecuredConnection):
                 return CLOSE_CONNECTION
             return None
         self._reauthentication_began_ns = now_ns
-        exchange = self._sasl.create_exchange(self, SaslIdentity(self.client.principal, self._mechanism))
+        exchange = self._sasl.create_exchange(
+            self.answer_api_versions, SaslIdentity(self.client.principal, self._mechanism)
+        )
         if not exchange.choose_mechanism(request.mechanism, context.api_version):
             self._sasl.on_authentication_failed(
                 self, "", "Unsupported SASL mechanism", is_reauthentication=True
@@ -467,6 +462,22 @@ class SaslConnection(SecuredConnection):
         super().abort()
         if self.gate is not None:
             self.gate.abort()
+
+
+class SaslAuthentication:
+    """Authenticates clients by the SASL of their listener."""
+
+    def __init__(self, sasl: SaslListener) -> None:
+        self._sasl = sasl
+
+    def create_connection(self, endpoint: Endpoint, peername: object) -> SaslConnection:
+        """Create the connection of an accepted socket."""
+        return SaslConnection(endpoint, peername, self._sasl)
+
+    def create_protocol(self, connection: Connection) -> SaslGate:
+        """Create the gate, which handles the connection's transport first."""
+        assert isinstance(connection, SaslConnection)
+        return SaslGate(self._sasl, connection)
 
 
 def _is_other_than_handshake(data: bytes) -> bool:

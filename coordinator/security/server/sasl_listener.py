@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator.config.listener_settings import ListenerSettings, OauthSettings
 from coordinator.core import clock
 from coordinator.core.message_text import StartFailed
-from coordinator.network.client_connection import Connection
-from coordinator.network.endpoint import Endpoint
+from coordinator.network.client_connection import SecuredConnection
 from coordinator.network.request_routes import AuthenticationCounts
 from coordinator.security.core.oauthbearer import (
     OAUTHBEARER,
@@ -29,8 +28,12 @@ from coordinator.security.core.sasl_mechanisms import (
     ScramMechanism,
     ScramServer,
 )
-from coordinator.security.server.sasl_exchange import SaslExchange, SaslIdentity, SaslMechanisms
-from coordinator.security.server.sasl_gate import SaslConnection, SaslGate
+from coordinator.security.server.sasl_exchange import (
+    AnswerApiVersions,
+    SaslExchange,
+    SaslIdentity,
+    SaslMechanisms,
+)
 from storage.files import Files
 
 if TYPE_CHECKING:
@@ -104,44 +107,40 @@ class SaslListener:
         if self._bearer is not None:
             self._bearer.close()
 
-    def create_connection(self, endpoint: Endpoint, peername: object) -> SaslConnection:
-        """Create the connection of an accepted socket."""
-        return SaslConnection(endpoint, peername, self)
-
-    def create_protocol(self, connection: Connection) -> SaslGate:
-        """Create the protocol that handles a connection's transport first."""
-        assert isinstance(connection, SaslConnection)
-        return SaslGate(self, connection)
-
     def create_exchange(
-        self, connection: SaslConnection, previous_identity: SaslIdentity | None = None
+        self, answer_api_versions: AnswerApiVersions, previous_identity: SaslIdentity | None = None
     ) -> SaslExchange:
-        """Create an authentication. `previous_identity` is the client's identity before a re-authentication."""
-        return SaslExchange(self._mechanisms, connection.answer_api_versions, previous_identity)
+        """Create an authentication.
+
+        Args:
+            answer_api_versions: answers the client's ApiVersions requests.
+            previous_identity: the client's identity before a re-authentication; None before its first one.
+        """
+        return SaslExchange(self._mechanisms, answer_api_versions, previous_identity)
 
     # Reports of gates and connections
 
     def on_authenticated(
-        self, connection: SaslConnection, mechanism: str, *, is_reauthentication: bool = False
+        self, connection: SecuredConnection, mechanism: str, *, is_reauthentication: bool = False
     ) -> None:
         """Count a successful authentication or re-authentication."""
         counted = self.counts.reauthentications if is_reauthentication else self.counts.succeeded
         counted[self._listener, mechanism] += 1
 
     def on_authentication_failed(
-        self, connection: SaslConnection, mechanism: str, reason: str, *, is_reauthentication: bool = False
+        self, connection: SecuredConnection, mechanism: str, reason: str, *, is_reauthentication: bool = False
     ) -> None:
         """Log and count a failed authentication. `mechanism` is "" for an unknown one; `reason` is printable."""
         counted = self.counts.failed_reauthentications if is_reauthentication else self.counts.failed
         counted[self._listener, mechanism] += 1
         connection.endpoint.on_authentication_failed(connection, mechanism, reason)
 
-    def on_invalid_request(self, connection: SaslConnection, reason: str) -> None:
+    def on_invalid_request(self, connection: SecuredConnection, reason: str) -> None:
         """Count a malformed request of an unauthenticated client as a failed authentication, and log it."""
         self.counts.failed[self._listener, ""] += 1
         connection.endpoint.on_invalid_request(connection, reason)
 
-    def on_error(self, connection: SaslConnection, problem: Exception) -> None:
+    def on_error(self, connection: SecuredConnection, problem: Exception) -> None:
         """Log an internal error during an authentication."""
         connection.endpoint.on_handler_failed(connection, problem)
 

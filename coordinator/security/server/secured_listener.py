@@ -49,7 +49,9 @@ class SecuredListener:
         self._tls = None if settings.tls is None else _create_tls(settings, files)
         self._sasl = _create_sasl(settings, files, security, counts) if settings.protocol.has_sasl else None
         self._client_authentication = (
-            _create_certificate_authentication(settings) if self._sasl is None else self._sasl
+            _create_certificate_authentication(settings)
+            if self._sasl is None
+            else _create_sasl_authentication(self._sasl)
         )
 
     @property
@@ -108,6 +110,12 @@ def _create_certificate_authentication(settings: ListenerSettings) -> _ClientAut
     from coordinator.security.server.tls_listener import CertificateAuthentication
 
     return CertificateAuthentication(settings)
+
+
+def _create_sasl_authentication(sasl: "SaslListener") -> _ClientAuthentication:
+    from coordinator.security.server.sasl_gate import SaslAuthentication
+
+    return SaslAuthentication(sasl)
 
 
 def _create_sasl(

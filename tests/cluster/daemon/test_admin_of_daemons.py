@@ -17,7 +17,7 @@ from coordinator.cluster.key_value_store import (
     TransactionResult,
 )
 from coordinator.cluster.partition_appends import PartitionId
-from coordinator.control.control_plane import ControlPlane
+from coordinator.control.daemon_control_plane import DaemonControlPlane
 from coordinator.control.faults.fault_rule import FaultRule
 from coordinator.control.problem import Problem, ProblemKind
 from protocol.error_codes import ErrorCode
@@ -84,9 +84,9 @@ async def test_every_owner_is_the_preferred_one() -> None:
 
 
 @asynccontextmanager
-async def controlled(daemon: Daemon) -> AsyncIterator[ControlPlane]:
+async def controlled(daemon: Daemon) -> AsyncIterator[DaemonControlPlane]:
     """A daemon that people ask."""
-    control = ControlPlane(daemon.server)
+    control = DaemonControlPlane(daemon.server)
     try:
         yield control
     finally:

@@ -329,16 +329,16 @@ async def test_a_restart_loses_the_clock_and_the_log_says_so(caplog: pytest.LogC
     assert "The clocks of 1 group end with this process and were ahead (billing by 8 d" in caplog.text
     caplog.clear()
     server = open_server(settings("/data", files=files))
-    control = ControlPlane(server)
+    restarted = ControlPlane(server)
     await server.listen()
     await asyncio.wait_for(server.ready.wait(), 60)
     try:
-        assert control.clocks.find_state(GROUP) is None
+        assert restarted.clocks.find_state(GROUP) is None
         assert "Group billing has committed offsets from 8 d" in caplog.text
         async with Client(server) as client:
             assert await committed(client, GROUP) == 7
     finally:
-        control.close()
+        restarted.close()
         await server.close()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from coordinator.control.ledger.rebalance_trace import create_exporter
+from coordinator.control.ledger.trace_endpoint import create_exporter
 from tests.cli.test_serve import FREE, Daemon
 from tests.control.ledger.trace_collector import TIMEOUT_S, collecting
 from tests.free_ports import free_ports

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from coordinator.broker.server import Server
 from coordinator.broker.server_view import ServerView
 from coordinator.config.listeners import Address
-from coordinator.control.control_plane import ControlPlane
+from coordinator.control.daemon_control_plane import DaemonControlPlane
 from coordinator.control.lazy_control import LazyControlPlane
 from coordinator.http.http_access import ControlAccess, HttpLimits, create_control_access
 from coordinator.http.http_server import HttpServer
@@ -61,7 +61,7 @@ class Api:
     """A server with its API port, and requests to it."""
 
     server: Server
-    control: ControlPlane
+    control: DaemonControlPlane
     port: int
     session: ClientSession
     access: ControlAccess
