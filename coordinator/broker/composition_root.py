@@ -198,7 +198,7 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
         workers = self._create_workers(directory)
         groups = self._open_groups(storage, workers)
         handlers = self._create_handlers(storage, workers, groups)
-        self.exits.push(close=lambda: server.drain())
+        self.exits.push(close=lambda: server.drain(), abandon=storage.connections.abort_all)
         server = self._create_server(storage, workers, groups, handlers)
         storage.topic_changes.listeners += [
             partial(send_group_configs, server.runtime),

@@ -84,8 +84,8 @@ class Server(Services, frozen=True, eq=False, kw_only=True, weakref=True):
         self._start_periodic_jobs()
         if self.settings.config.log_cleaner_enable:
             self.cleaner.start()
+        self.exits.push(close=self.membership.leave)  # also after a start that failed half-way
         self.membership.start()
-        self.exits.push(close=self.membership.leave)
 
     async def _bind_listeners(self, bound: Mapping[str, Sequence[socket.socket]]) -> None:
         configured = self.settings.listeners

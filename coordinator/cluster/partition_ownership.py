@@ -43,10 +43,9 @@ class BrokerInfo(Struct):
         """
         if node.node_id == self.node_id:
             return node if self.rack is None else node._replace(rack=self.rack)
-        if self.hosts:
-            host, port = self.hosts.get(node.listener, ""), self.ports.get(node.listener, -1)
-            return node._replace(node_id=self.node_id, host=host, port=port, rack=self.rack)
-        return node._replace(node_id=self.node_id, port=self.ports[node.listener], rack=self.rack)
+        host = self.hosts.get(node.listener, "") if self.hosts else node.host
+        port = self.ports.get(node.listener, -1)
+        return node._replace(node_id=self.node_id, host=host, port=port, rack=self.rack)
 
 
 class ClusterOperationError(Exception):

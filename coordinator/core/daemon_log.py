@@ -58,18 +58,15 @@ _OTHER_ADDRESSES: Final = "/other addresses"
 
 
 class AddressLineLimit:
-    """Counts of one period, by address."""
+    """Counts of one period, by address. A periodic job of the server ends each period by `log_summary`."""
 
-    __slots__ = ("_counts", "_period_began_ns")
+    __slots__ = ("_counts",)
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
-        self._period_began_ns = clock.monotonic_ns()
 
     def admit_line(self, address: str) -> bool:
         """Return whether to log a line about this peer; count it in any case."""
-        if clock.monotonic_ns() - self._period_began_ns > ADDRESS_PERIOD_MS * 1_000_000:
-            self.log_summary()
         if address not in self._counts and len(self._counts) >= MAX_ADDRESSES:
             address = _OTHER_ADDRESSES
         count = self._counts[address] = self._counts.get(address, 0) + 1
@@ -82,7 +79,6 @@ class AddressLineLimit:
                 unlogged = count - LINES_PER_PERIOD
                 _LOG.warning("%d more connections from %s were closed or rejected", unlogged, address[1:])
         self._counts.clear()
-        self._period_began_ns = clock.monotonic_ns()
 
 
 FAILURE_PERIOD_MS: Final = 60_000

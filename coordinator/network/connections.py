@@ -181,8 +181,12 @@ class Connections:
         try:
             await asyncio.wait_for(self.emptied.wait(), timeout_s)
         except TimeoutError:
-            for connection in list(self.open):
-                connection.abort()
+            self.abort_all()
+
+    def abort_all(self) -> None:
+        """Close all connections at once."""
+        for connection in list(self.open):
+            connection.abort()
 
     def close_idle(self) -> None:
         """Close the connections that were idle for too long and have no pending request."""

@@ -1,10 +1,15 @@
 """The ends of the parts of a server: in reverse order, and after an error without anything that writes."""
 
+import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from coordinator.broker.server import ServerExits
+from coordinator.runtime.engine import Engine
+from protocol.messages.api_versions import ApiVersionsRequest
+from tests.broker.harness import Client, settings, start
 
 
 class Parts:
@@ -58,3 +63,25 @@ async def test_an_error_of_one_part_does_not_keep_the_others() -> None:
     with pytest.raises(OSError, match="full"):
         parts.exits.abandon()
     assert parts.ends == ["abandon threads", "abandon directory"]
+
+
+async def test_a_cancelled_stop_closes_the_connections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients of a namespace, whose process goes on, do not wait for responses that never come."""
+    server = await start(settings(tmp_path))
+    is_draining = asyncio.Event()
+
+    async def hang(_: Engine) -> None:
+        is_draining.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Engine, "shut_down", hang)
+    async with Client(server) as client:
+        await client.call(ApiVersionsRequest(), 0)
+        stop = asyncio.ensure_future(server.close())
+        await is_draining.wait()
+        stop.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await stop
+        assert await client.closed()

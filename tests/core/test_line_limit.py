@@ -1,7 +1,14 @@
 import pytest
 
 from coordinator.core import clock
-from coordinator.core.daemon_log import LINE_PERIOD_MS, MAX_KEYS, LogLineLimit
+from coordinator.core.daemon_log import (
+    ADDRESS_PERIOD_MS,
+    LINE_PERIOD_MS,
+    LINES_PER_PERIOD,
+    MAX_KEYS,
+    AddressLineLimit,
+    LogLineLimit,
+)
 
 
 class Time:
@@ -44,3 +51,15 @@ def test_what_is_kept_is_bounded_for_ever(time: Time) -> None:
         time.now_ms += 200
         limit.admit("x" * 1_000, number)
     assert len(limit._last_lines) <= MAX_KEYS + 1
+
+
+def test_only_the_periodic_summary_ends_a_period_of_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a line just before the summary would end it, too, and an address would get twice the lines."""
+    now_ns = clock.monotonic_ns()
+    monkeypatch.setattr(clock, "monotonic_ns", lambda: now_ns)
+    limit = AddressLineLimit()
+    assert all(limit.admit_line("/10.0.0.1") for _ in range(LINES_PER_PERIOD))
+    now_ns += (ADDRESS_PERIOD_MS + 1) * 1_000_000
+    assert not limit.admit_line("/10.0.0.1")
+    limit.log_summary()
+    assert limit.admit_line("/10.0.0.1")

@@ -5,7 +5,8 @@ results of work in other threads, and the time of each. The recording has all of
 repeat. A difference means that the core has changed, or depends on a hidden input.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -81,10 +82,8 @@ class RecordingPlayer:
             start = header.decode_field("start")
             if not isinstance(start, ExportedGroup):
                 raise BadRecording("its first line has no initial state of the group")
-            try:
+            with _reject_impossible("the initial state of the group is impossible"):
                 import_group(shard, self.group_id, start)
-            except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
-                raise BadRecording("the initial state of the group is impossible") from error
             self._works = {(0, place): work for place, work in enumerate(list_work(start.soft))}
             self._initial_digests = {
                 place: compute_work_digest(work) for (_, place), work in self._works.items()
@@ -174,15 +173,16 @@ class RecordingPlayer:
         return PlayedInput(line, now, outcome_fields, None, request)
 
     def play_load(self, line: RecordingLine) -> PlayedInput:
-        """Play the load of the partition from its log."""
+        """Play the load of the partition from its log. Raises BadRecording."""
         now, group_now = _read_now(line), _read_group_now(line)
         self._works.clear()
         durable, overrides = line.decode_field("load"), line.decode_field("overrides")
         if not isinstance(durable, DurableGroupState):
             raise BadRecording(f"input {line.number}: it has no result of the log")
         self.shard = self._create_shard(line)
-        import_durable(self.shard, self.group_id, durable)
-        import_overrides(self.shard, self.group_id, overrides)
+        with _reject_impossible(f"input {line.number}: the result of the log is impossible"):
+            import_durable(self.shard, self.group_id, durable)
+            import_overrides(self.shard, self.group_id, overrides)
         time_source = None if group_now is None else lambda _, __: group_now
         return self._finish_input(line, now, self.shard.on_loaded(now, time_source))
 
@@ -208,6 +208,15 @@ _HANDLERS: Final[dict[str, Callable[[RecordingPlayer, RecordingLine], PlayedInpu
     "load": RecordingPlayer.play_load,
     "unload": RecordingPlayer.play_unload,
 }
+
+
+@contextmanager
+def _reject_impossible(problem: str) -> Iterator[None]:
+    """Raise BadRecording with the text `problem` if an import of recorded state fails in the block."""
+    try:
+        yield
+    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadRecording(problem) from error
 
 
 def parse_timer_key(line: RecordingLine, group_id: str) -> GroupTimerKey:

@@ -121,6 +121,21 @@ class Daemons:
         **properties: str,
     ) -> Daemon:
         """Start a daemon or restart one. `directory` replaces the data directory of an earlier run."""
+        server, engine = await self.open(node_id, directory, **properties)
+        await server.listen()
+        await asyncio.wait_for(server.ready.wait(), HANGS_S)
+        await eventually(
+            lambda: all(server.data_plane.catalogue.find_topic(name) for name, _ in self._topics)
+        )
+        daemon = Daemon(node_id, server, engine)
+        await self._stack.enter_async_context(daemon.client)
+        self.by_id[node_id] = daemon
+        return daemon
+
+    async def open(
+        self, node_id: int, directory: str = "", **properties: str
+    ) -> tuple[Server, ModelConnection]:
+        """Open the server of a daemon, which does not listen yet."""
         texts = {
             "node.id": str(node_id),
             "broker.session.timeout.ms": str(SESSION_MS),
@@ -141,16 +156,7 @@ class Daemons:
         engine = ModelConnection(self.store)
         cluster = EtcdCluster(how, engine, ClusterKeys(CLUSTER_ID))
         await cluster.read_cluster()
-        server = open_server(how, membership=cluster)
-        await server.listen()
-        await asyncio.wait_for(server.ready.wait(), HANGS_S)
-        await eventually(
-            lambda: all(server.data_plane.catalogue.find_topic(name) for name, _ in self._topics)
-        )
-        daemon = Daemon(node_id, server, engine)
-        await self._stack.enter_async_context(daemon.client)
-        self.by_id[node_id] = daemon
-        return daemon
+        return open_server(how, membership=cluster), engine
 
     async def owner(self, group: str = "g") -> Daemon:
         """Wait for a coordinator of the group that has loaded its partition, and return it."""
@@ -184,8 +190,6 @@ class Daemons:
         del self.by_id[daemon.node_id]
         daemon.engine.is_cut = True
         daemon.server.abandon()
-        for connection in list(daemon.server.connections.open):
-            connection.abort()
         self.store.do(lambda map_: map_.revoke(lease))
 
 

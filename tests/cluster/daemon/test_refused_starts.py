@@ -13,13 +13,14 @@ from coordinator.broker.composition_root import open_server
 from coordinator.broker.server_settings import ServerSettings
 from coordinator.cluster.cluster_keys import ClusterKeys
 from coordinator.cluster.daemon.etcd_cluster import EtcdCluster, join_cluster, why_no_member
+from coordinator.cluster.daemon.etcd_status import EtcdHealth
 from coordinator.config.config_errors import ConfigError
 from coordinator.config.properties import parse_config
 from coordinator.core.message_text import StartFailed
 from coordinator.daemon import EXIT_SUCCESS, run_daemon
 from coordinator.security.core.sasl_login import Login
 from tests.broker.harness import serving, settings
-from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, HANGS_S
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, HANGS_S, daemons, eventually
 from tests.cluster.daemon.secured import by_certificate
 from tests.cluster.model_store import ModelConnection, ModelStore
 from tests.security.server.certificates import Identity
@@ -236,3 +237,24 @@ async def test_a_directory_of_another_cluster_is_refused(tmp_path: Path, is_ther
         pass
     store = await store_of(CLUSTER_ID, tmp_path / "fresh", is_there=is_there)
     assert "CLUSTER_ID" in await refused(with_id(tmp_path, ENDPOINTS), store)
+
+
+async def test_a_daemon_whose_start_fails_half_way_leaves_the_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other brokers do not wait for the end of its session, which is five minutes here."""
+
+    def fail(_: EtcdHealth) -> None:
+        raise OSError("no thread")
+
+    async with daemons(None, 1) as cluster:
+        (first,) = cluster.by_id.values()
+        brokers = first.cluster.ownership
+        server, _ = await cluster.open(2)
+        with monkeypatch.context() as patch:
+            patch.setattr(EtcdHealth, "start", fail)
+            with pytest.raises(OSError, match="no thread"):
+                await server.listen()
+        await eventually(lambda: 2 in brokers.brokers)
+        await server.close()
+        await eventually(lambda: 2 not in brokers.brokers)

@@ -70,6 +70,16 @@ def test_invalid_recordings_are_refused(lines: list[bytes], spoil: Spoil, word: 
     assert "\n" not in str(raised.value)
 
 
+def test_an_impossible_load_is_refused() -> None:
+    """It is a defect of the file, not an outcome of the core."""
+    lines = lines_of(run(0, of_consumers=False).recorder.recordings[0])
+    number = next(number for number, line in enumerate(lines) if "load" in json.decode(line))
+    durable = json.decode(lines[number])["load"] | {"offsets": 7}
+    lines[number] = changed(lines[number], load=durable)
+    with pytest.raises(BadRecording, match="result of the log"):
+        compare_recording(read_recording(lines))
+
+
 def test_another_version_is_played_on_request(lines: list[bytes]) -> None:
     other = [changed(lines[0], groupd="9.9.9"), *lines[1:]]
     with pytest.raises(BadRecording, match=__version__):
