@@ -533,6 +533,19 @@ class PartitionLog(ReadableLog):
         self._segments.replace(old, new)
         self.cleaned_offset = max(self.cleaned_offset, cleaned_offset)
 
+    def record_cleaning(self, cleaned_offset: int) -> None:
+        """Record that compaction has read every record below an offset."""
+        self.cleaned_offset = cleaned_offset
+
+    def change_config(self, config: LogConfig) -> None:
+        """Apply a changed configuration from the next append or deletion on."""
+        self.config = config
+
+    def replace_leader_epochs(self, epochs: LeaderEpochs) -> None:
+        """Replace the leader epochs, durably; blocks. Raises OSError; the log then keeps its epochs."""
+        epochs.write_durably(self.files, self.directory)
+        self.leader_epochs = epochs
+
     def truncate_to(self, offset: int) -> None:
         """Removes every batch that ends at or after `offset`. Raises OffsetOutOfRange, LogDamaged, OSError."""
         self.segment_listener = None

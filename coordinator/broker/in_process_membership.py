@@ -47,12 +47,10 @@ class InProcessMembership(SingleBrokerMembership):
     def __init__(self, settings: ServerSettings) -> None:
         super().__init__(settings)
         first, count = settings.config.node_id, settings.brokers
+        racks = dict(enumerate(parse_racks(settings.config.broker_rack, count), first))
         self.ownership = InProcessOwnership(
-            range(first, first + count), self._list_all_partitions, self._find_replication_factor, self
+            racks, self._list_all_partitions, self._find_replication_factor, self
         )
-        racks = parse_racks(settings.config.broker_rack, count)
-        for broker, rack in zip(self.ownership.all_brokers.values(), racks, strict=True):
-            broker.rack = rack
 
     def _list_all_partitions(self) -> list[TopicPartition]:
         catalogue = self._services.data_plane.catalogue

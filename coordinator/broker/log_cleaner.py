@@ -231,7 +231,7 @@ class LogCleaner:
             )
         if target.log.is_closed:
             return False  # deleted meanwhile: a new topic may have the same name
-        target.log.cleaned_offset = result.end_offset
+        target.log.record_cleaning(result.end_offset)
         try:
             draft = self._directory.draft_cleaned_offset(target.partition, result.end_offset)
             await self._checkpoints.write_checkpoint(draft)

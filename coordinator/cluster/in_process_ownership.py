@@ -29,7 +29,7 @@ class InProcessOwnership:
 
     def __init__(
         self,
-        node_ids: Sequence[int],
+        racks: Mapping[int, str | None],
         partitions: Callable[[], Iterable[TopicPartition]],
         replication_factor: Callable[[str], int],
         brokers: PartitionMoveListener,
@@ -37,19 +37,19 @@ class InProcessOwnership:
         """Place all partitions.
 
         Args:
-            node_ids: The ids of the brokers, at least two.
+            racks: The rack of each broker by its id, at least two. None for a broker without a rack.
             partitions: Returns all existing partitions.
             replication_factor: Returns the number of replicas of a topic's partitions.
             brokers: Opens and releases partitions.
         """
-        assert len(node_ids) > 1
-        self.all_brokers = {node_id: BrokerInfo(node_id) for node_id in node_ids}
+        assert len(racks) > 1
+        self.all_brokers = {node_id: BrokerInfo(node_id, rack=rack) for node_id, rack in racks.items()}
         """All brokers, including stopped ones."""
         self.moves: dict[MoveCause, int] = dict.fromkeys(MoveCause, 0)
         """Number of changes of owners, including losses without a new owner, by cause."""
         self.listeners: list[OnPartitionMoved] = []
         """Called after each change of an owner."""
-        self._node_ids = tuple(node_ids)
+        self._node_ids = tuple(racks)
         self._live = dict(self.all_brokers)
         self._partitions = partitions
         self._replication_factor = replication_factor

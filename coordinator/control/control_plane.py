@@ -29,6 +29,7 @@ from coordinator.control.group_client import InternalGroupClient
 from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.ledger.ledger_storage import LedgerFile
 from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
+from coordinator.control.ledger.rebalance_triggers import LedgerClocks
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.metrics_snapshot import ControlMetricsSource, GroupCountTable, GroupMetricsSource
 from coordinator.control.operator_actions import ActionLog
@@ -182,9 +183,8 @@ def create_ledger(
         actions,
         connections,
         count_partitions,
-        group_now,
+        LedgerClocks(group_now, turn=lambda: services.group_events.first_number),
         limits.ledger_bytes,
         file,
-        turn=lambda: services.group_events.first_number,
         topics=services.topic_images.get_current,
     )

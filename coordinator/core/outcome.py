@@ -137,6 +137,13 @@ class Outcome(Struct):
     in_transaction: TransactionOwner | None = None
     marker: TransactionMarker | None = None
 
+    def convert_deadlines(self, convert: Callable[[Any, int], int | None]) -> None:
+        """Replace each deadline. `convert` takes the key of the timer and its deadline; None cancels."""
+        self.timers = {
+            key: None if deadline_ms is None else convert(key, deadline_ms)
+            for key, deadline_ms in self.timers.items()
+        }
+
 
 class OutcomeBuilder(Struct, eq=False):
     """Collects the outcome of one call of a machine. A fact is applied to the durable state when it is written:

@@ -79,6 +79,19 @@ class Reply(Struct, eq=False, kw_only=True):
         self.is_in_progress = True
         self.on_abandoned = on_abandoned
 
+    def hold(self, on_abandoned: Callable[[], object]) -> None:
+        """Note that a component keeps the reply until `release`, and that the daemon does not work on the request.
+
+        Args:
+            on_abandoned: called once if the client disconnects meanwhile.
+        """
+        self.is_in_progress = False
+        self.on_abandoned = on_abandoned
+
+    def release(self) -> None:
+        """End `hold`: the component completes the reply now, or the client has disconnected."""
+        self.on_abandoned = None
+
     def abandon(self) -> None:
         """Tell the component that was to complete the reply that the client has disconnected."""
         on_abandoned, self.on_abandoned = self.on_abandoned, None

@@ -85,8 +85,6 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         "durable_end",
         "gate",
         "interceptors",
-        "is_dirty",
-        "loaded_records",
         "log",
         "machine",
         "missed_notifications",
@@ -118,9 +116,6 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         self.waiting: dict[int, WaitingReply] = {}
         """Replies of requests without a response, by waiter: the number of the request in an `Outcome`."""
         self.pending_records = 0
-        self.is_dirty = False
-        """Whether the end of this iteration has records to append."""
-        self.loaded_records = 0
         self.missed_notifications: list[object] = []
         """Notifications to all partitions that arrived while this one was loading or not writable."""
         self.outbound: deque[tuple[int, Sequence[Message]]] = deque()
@@ -139,6 +134,15 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         self._is_flushed_always = topic.flush is LogFlush.ALWAYS
         self._compression = topic.compression
         self._build_error_response = topic.build_error_response
+
+    def attach_log(self, log: PartitionLog) -> None:
+        """Use a log that was opened for the partition."""
+        self.log = log
+
+    def detach_log(self) -> PartitionLog | None:
+        """Stop using the log, and return it; the caller must close it. None without a log."""
+        log, self.log = self.log, None
+        return log
 
     def install_machine(self, loaded: LoadedMachine[M]) -> None:
         """Put a loaded machine into service."""

@@ -149,7 +149,7 @@ class PartitionDriver(Generic[M]):
     def on_append_succeeded(self, partition: CoordinatorPartition[M]) -> None:
         """Record that the disk accepts the appends of a partition again."""
         if partition.stage is LifecycleStage.OWNED:
-            partition.refused_appends = 0
+            partition.record_accepted_append()
             self._failures.record_recovery(str(partition.name))
 
     def require_write_trials(self) -> None:
@@ -417,7 +417,6 @@ class PartitionDriver(Generic[M]):
     def _report_load(
         self, partition: CoordinatorPartition[M], log: PartitionLog, records: int, duration_ns: int
     ) -> None:
-        partition.loaded_records = records
         self.loads = [*self.loads[-99:], (records, duration_ns)]
         if records:
             self._log.info(

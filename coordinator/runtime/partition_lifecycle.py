@@ -199,6 +199,10 @@ class PartitionLifecycle:
             self.attempt += 1
         self.stage, self.state = stage, stage.state
 
+    def record_accepted_append(self) -> None:
+        """Record that the disk accepts appends again."""
+        self.refused_appends = 0
+
     def require_write_trial(self) -> None:
         """Require a trial append after the next load, because the disk may reject appends."""
         self.refused_appends = max(self.refused_appends, 1)

@@ -289,8 +289,7 @@ def begin_leader_epoch(log: PartitionLog) -> None:
             written = batch.header.partition_leader_epoch
     epochs = log.leader_epochs.with_next_epoch(log.log_end_offset, above=written)
     if epochs is not log.leader_epochs:
-        epochs.write_durably(log.files, log.directory)
-        log.leader_epochs = epochs
+        log.replace_leader_epochs(epochs)
 
 
 Opening = Future[PartitionLog]

@@ -66,7 +66,7 @@ class PartitionLogs:
             return None
         if log.failure is None and not log.is_closed:
             return LoadSource(partial(self._keep_for_writing, log), False)
-        partition.log = None
+        partition.detach_log()
         self._failed[number] = log
         if partition.stage is LifecycleStage.WAITING and self._holds_all_acknowledged(log):
             return LoadSource(lambda: log, False, is_durable_only=True)
@@ -101,12 +101,11 @@ class PartitionLogs:
     def on_opened(self, partition: CoordinatorPartition[Any], log: PartitionLog) -> None:
         """Make an opened log the log of its partition."""
         self._failed.pop(partition.number, None)
-        partition.log = log
+        partition.attach_log(log)
 
     def release(self, partition: CoordinatorPartition[Any]) -> None:
         """Close the log of a partition without a machine, if it has one, as soon as compaction does not use it."""
-        number, log = partition.number, partition.log
-        partition.log = None
+        number, log = partition.number, partition.detach_log()
         log = self._failed.pop(number, None) or log
         if log is None:
             return

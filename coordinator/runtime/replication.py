@@ -170,8 +170,7 @@ class ReplicatedPartition(CoordinatorPartition[M], Generic[M]):
         self._schedule_submission = schedule_submission
 
     def _request_submission(self) -> None:
-        if not self.is_dirty:
-            self._schedule_submission(self)
+        self._schedule_submission(self)
 
     @property
     def position(self) -> int:

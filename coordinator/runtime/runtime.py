@@ -82,7 +82,7 @@ class Runtime(Generic[M]):
         self._log = logging.getLogger(topic.logger)
         self.by_key: dict[str, CoordinatorPartition[M]] = {}
         """Cache of partitions by key; `find_partition` fills it."""
-        self._dirty: list[CoordinatorPartition[M]] = []
+        self._dirty: dict[CoordinatorPartition[M], None] = {}
         self._clock = engine_context.group_clock
         self._timers = Timers(engine_context.loop, self._clock, self._on_timer)
         self.lifecycle = self._create_lifecycle()
@@ -245,7 +245,7 @@ class Runtime(Generic[M]):
         """Apply an outcome. Return the response to the request of `request_waiter`; BLOCKED without one."""
         if outcome.records or outcome.marker is not None:
             partition.buffer_outcome(outcome)
-            if not partition.is_dirty:
+            if partition not in self._dirty:
                 self.schedule_append(partition)
         for key, deadline_ms in outcome.timers.items():
             if deadline_ms is None:
@@ -307,20 +307,18 @@ class Runtime(Generic[M]):
     # Appends
 
     def schedule_append(self, partition: CoordinatorPartition[M]) -> None:
-        """Append the pending records of a partition at the end of this iteration."""
-        partition.is_dirty = True
+        """Append the pending records of a partition at the end of this iteration. Later calls have no effect."""
         if not self._dirty:
             self._engine_context.loop.call_soon(self._end_iteration)
-        self._dirty.append(partition)
+        self._dirty[partition] = None
 
     def _compose_append(self) -> None:
         self._append = self.append_interceptors.compose(CoordinatorPartition.append_buffered)
 
     def _end_iteration(self) -> None:
-        dirty, self._dirty = self._dirty, []
+        dirty, self._dirty = self._dirty, {}
         wall_ms = clock.wall_ms()
         for partition in dirty:
-            partition.is_dirty = False
             try:
                 self._append_pending(partition, wall_ms)
             except Exception as problem:  # noqa: BLE001 - the other partitions still append

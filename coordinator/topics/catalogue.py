@@ -516,7 +516,7 @@ class Catalogue:
         growth = self._growing.get(name)
         for part in (*topic.hosted, *(growth.added if growth is not None else ())):
             if part.log is not None:
-                part.log.config = topic.values.log
+                part.log.change_config(topic.values.log)
         return True
 
     def attach_topic(

@@ -66,6 +66,10 @@ class ClusterPartition(HostedPartition):
         self._open_files.count_open_file()
         self.log, self.producers, self.failure = log, producers, None
 
+    def record_open_failure(self, error: Exception) -> None:
+        """Record why this broker, which was elected, cannot lead yet."""
+        self.failure = error
+
     def end_leading(self) -> PartitionLog | None:
         """Handle the end of this broker's leadership. Return the log, if any; the caller must close it."""
         log, self.log, self.producers = self.log, None, None

@@ -1,7 +1,8 @@
 import pytest
 
 from coordinator.cluster.in_process_ownership import InProcessOwnership
-from coordinator.cluster.partition_ownership import ClusterOperationError, MoveCause
+from coordinator.cluster.partition_ownership import BrokerInfo, ClusterOperationError, MoveCause
+from coordinator.core.shared_types import Node
 from storage.topic_partition import TopicPartition
 
 COORDINATED = [TopicPartition("__consumer_offsets", number) for number in range(6)]
@@ -13,7 +14,10 @@ class Table:
 
     def __init__(self) -> None:
         self.cluster = InProcessOwnership(
-            (1, 2, 3), lambda: COORDINATED + RECORDS, lambda topic: 1 if topic == "orders" else 3, self
+            dict.fromkeys((1, 2, 3)),
+            lambda: COORDINATED + RECORDS,
+            lambda topic: 1 if topic == "orders" else 3,
+            self,
         )
         self.told: list[tuple[str, TopicPartition, int, MoveCause]] = []
 
@@ -148,3 +152,10 @@ def test_a_coordinator_of_one_replica_has_no_owner_while_that_is_stopped(table: 
     assert table.cluster.find_owner(part) is None
     table.cluster.start_broker(to)
     assert table.cluster.find_owner(part) == to
+
+
+def test_a_broker_without_the_listener_of_the_client_has_no_port() -> None:
+    """Responses that list such a broker do not fail."""
+    connected = Node(1, "localhost", 9092, "EXTERNAL")
+    other = BrokerInfo(2, ports={"INTERNAL": 9093}).node_for_client(connected)
+    assert (other.node_id, other.host, other.port) == (2, "localhost", -1)

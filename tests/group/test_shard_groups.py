@@ -9,6 +9,7 @@ from coordinator.group.classic.classic_group import ClassicGroup
 from coordinator.group.classic.classic_member import ClassicMember
 from coordinator.group.classic.classic_state_machine import DEAD, EMPTY
 from coordinator.group.consumer.consumer_group import ConsumerGroup
+from coordinator.group.event_details import MemberName
 from coordinator.group.group_interface import Group
 from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
 from coordinator.group.shard_groups import ShardGroups
@@ -63,7 +64,7 @@ def test_an_id_has_one_group_which_is_alive(groups: ShardGroups) -> None:
 
 def test_a_new_member_awaits_no_answer_yet() -> None:
     group = ClassicGroup(GROUP, 0)
-    member = ClassicMember("m", None, "client", "host", 10_000, 60_000, (("range", b""),))
+    member = ClassicMember(MemberName("m", None, "client", "host"), 10_000, 60_000, (("range", b""),))
     group.park_join(member, 7, 9)
     with pytest.raises(AssertionError, match="m"):
         group.add_member(member, "consumer")

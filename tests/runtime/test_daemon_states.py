@@ -42,7 +42,7 @@ async def test_a_clean_stop_leaves_a_state_and_the_next_start_uses_it(tmp_path: 
         await commit_many(client, 700)
     (first,) = state_files(tmp_path)
     async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
-        assert server.runtime.partitions[0].loaded_records < 20
+        assert server.runtime.lifecycle.loads[-1][0] < 20
         assert [await committed(client, f"g{number}") for number in range(7)] == list(range(693, 700))
         assert (await client.call(heartbeat_request("members", member_id, generation_id), 3)).error_code == 0
         going_on = joining("consumers")
@@ -86,7 +86,7 @@ async def test_a_damaged_state_is_ignored_and_goes(tmp_path: Path, damage: bytes
     path.write_bytes(damage)
     async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
         assert not path.exists()
-        assert server.runtime.partitions[0].loaded_records >= 600
+        assert server.runtime.lifecycle.loads[-1][0] >= 600
         assert await committed(client, "g0") == 595
     assert state_files(tmp_path) == [path]
 

@@ -121,10 +121,10 @@ class ReplicatedPartitions:
                 raise
             except LogDamaged as error:
                 _LOG.error("%s has no leader: %s", name, error)
-                partition.failure = error
+                partition.record_open_failure(error)
                 return
             except (StorageError, OSError) as error:
-                partition.failure = error
+                partition.record_open_failure(error)
                 if format_error_reason(error) != logged_reason:
                     logged_reason = format_error_reason(error)
                     _LOG.error(
@@ -163,7 +163,7 @@ class ReplicatedPartitions:
     def _begin_leading(self, partition: ClusterPartition, opened: _OpenedLog) -> None:
         topic = self._catalogue.find_topic(partition.name.topic)
         assert topic is not None, partition.name
-        opened.log.config = topic.values.log  # it may have changed meanwhile
+        opened.log.change_config(topic.values.log)  # another request may have changed it meanwhile
         partition.begin_leading(*opened)
         _LOG.info(
             "Leader of %s, leader epoch %d, from offset %d to %d",

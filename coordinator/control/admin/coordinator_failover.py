@@ -12,6 +12,7 @@ The groups of an offsets partition move together. Members that return in time ke
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from msgspec import Struct, structs
@@ -75,15 +76,29 @@ class FailoverResult(Struct, frozen=True, kw_only=True):
 class _PartitionFailover:
     """A partition on its way."""
 
-    def __init__(self, partition: GroupPartition, by: str | None, to: int | None) -> None:
-        """Create a failover. `to` is the new broker, or None for the current one."""
+    def __init__(self, partition: GroupPartition, groups: list[str], by: str | None, to: int | None) -> None:
+        """Create a failover of `groups`. `to` is the new broker, or None for the current one."""
         self.partition = partition
         self.by = by
         self.to = to
-        self.groups: list[str] = []
+        self.groups = groups
         self.started_ns = clock.monotonic_ns()
         self.served: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self.timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def schedule_take(self, delay_s: float, take: Callable[[], None]) -> None:
+        """Let a broker take the partition after a delay."""
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._take_after_delay, take)
+
+    def _take_after_delay(self, take: Callable[[], None]) -> None:
+        self._timer = None
+        take()
+
+    def end_delay(self, take: Callable[[], None]) -> None:
+        """Let a broker take the partition at once if it waits for the delay."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._take_after_delay(take)
 
 
 class CoordinatorFailover:
@@ -240,24 +255,21 @@ class CoordinatorFailover:
         to: int | None,
     ) -> _PartitionFailover:
         assert partition.machine is not None
-        move = self._failovers[partition.number] = _PartitionFailover(partition, by, to)
-        move.groups = partition.machine.list_group_ids()
-        count = len(move.groups)
+        groups = partition.machine.list_group_ids()
+        move = self._failovers[partition.number] = _PartitionFailover(partition, groups, by, to)
+        count = len(groups)
         where = "" if to is None else f" to broker {to}"
         what = f"{partition.name} moves{where}, with it {count} group{'' if count == 1 else 's'}"
         self._actions.record_action(ACTION_KIND, what, group_id, by)
         reason = f"failover requested by {printable(by or 'control')}"
         self._services.membership.release_coordinator(partition.name, reason)
         if not_coordinator_ms:
-            move.timer = self._services.loop.call_later(
-                not_coordinator_ms / 1000, self._take_partition, move, loading_ms
-            )
+            move.schedule_take(not_coordinator_ms / 1000, partial(self._take_partition, move, loading_ms))
         else:
             self._take_partition(move, loading_ms)
         return move
 
     def _take_partition(self, move: _PartitionFailover, loading_ms: int) -> None:
-        move.timer = None
         membership, name = self._services.membership, move.partition.name
         if membership.retake_coordinator(name, move.to, loading_ms / 1000):
             return
@@ -305,9 +317,7 @@ class CoordinatorFailover:
         for move in list(self._failovers.values()):
             if not move.served.done():
                 move.served.set_result(False)
-            if move.timer is not None:
-                move.timer.cancel()
-                self._take_partition(move, 0)
+            move.end_delay(partial(self._take_partition, move, 0))
         for awaited in self._wait_tasks:
             awaited.cancel()
 

@@ -189,7 +189,7 @@ class ClockRegistry:
         """Return the clock of a group or the default clock. A new one has the current time. Raises Problem
         (too-many)."""
         times, process = self.times, self.process_now()
-        time = times.default if group_id is None else times.by_group.get(group_id)
+        time = times.get_time(group_id)
         if time is not None:
             return time
         if len(times.by_group) >= MAX_CLOCKS:
@@ -197,10 +197,7 @@ class ClockRegistry:
                 f"{MAX_CLOCKS} groups have their own clock, which is the limit: remove some of these clocks."
             )
             raise Problem(ProblemKind.TOO_MANY, "too many clocks", detail)
-        if group_id is None:
-            time = times.default = GroupTime(process, process)
-        else:
-            time = times.by_group[group_id] = GroupTime(times.group_now(group_id, process), process)
+        time = times.add_time(group_id, process)
         self._add_interceptors()
         return time
 
@@ -229,14 +226,11 @@ class ClockRegistry:
 
     def _remove(self, group_id: str | None) -> None:
         times, process = self.times, self.process_now()
-        time = times.default if group_id is None else times.by_group.get(group_id)
+        time = times.get_time(group_id)
         if time is None:
             return
         groups = self.list_governed(group_id)
-        if group_id is None:
-            times.default = None
-        else:
-            del times.by_group[group_id]
+        times.remove_time(group_id)
         before = time.group_now(process).monotonic_ms
         after = process if group_id is None else times.group_now(group_id, process)
         self._shift_deadlines(groups, after.monotonic_ms - before)

@@ -62,11 +62,10 @@ class ClockedShard(ShardDecorator):
 
     def _mapped(self, outcome: Outcome, now: Now) -> Outcome:
         """Return the outcome with deadlines in the time of the process."""
-        timers: dict[Any, int | None] = {}
-        for key, deadline_ms in outcome.timers.items():
+
+        def convert(key: GroupTimerKey, deadline_ms: int) -> int | None:
             time = self._times.find_time(key.group_id) if key.group_id else None
-            if time is not None and deadline_ms is not None:
-                deadline_ms = time.to_process_ms(deadline_ms, now)
-            timers[key] = deadline_ms
-        outcome.timers = timers
+            return deadline_ms if time is None else time.to_process_ms(deadline_ms, now)
+
+        outcome.convert_deadlines(convert)
         return outcome

@@ -92,6 +92,26 @@ class GroupTimeTable:
         time = self.find_time(group_id)
         return process if time is None else time.group_now(process)
 
+    def get_time(self, group_id: str | None) -> GroupTime | None:
+        """Return the own clock of a group, or the default clock for None; None without such a clock."""
+        return self.default if group_id is None else self.by_group.get(group_id)
+
+    def add_time(self, group_id: str | None, process: Now) -> GroupTime:
+        """Create the clock of a group, or the default clock for None, with the time that it replaces."""
+        time = GroupTime(process if group_id is None else self.group_now(group_id, process), process)
+        if group_id is None:
+            self.default = time
+        else:
+            self.by_group[group_id] = time
+        return time
+
+    def remove_time(self, group_id: str | None) -> None:
+        """Remove the clock of a group, or the default clock for None."""
+        if group_id is None:
+            self.default = None
+        else:
+            del self.by_group[group_id]
+
     # Times of the last requests of members, because a frozen clock does not have them
 
     def record_heard(self, group_id: str, member_id: str, process_ms: int) -> None:

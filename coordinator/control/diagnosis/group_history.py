@@ -86,6 +86,63 @@ class GroupHistory:
         self.join_count = 0
         self.changed_ms: int | None = None
 
+    def on_rebalance_started(self, event: RebalanceStarted, now_ms: int) -> None:
+        """A rebalance has begun: all members have to rejoin."""
+        self.told_to_rejoin.clear()
+
+    def on_rebalance_completed(self, event: RebalanceCompleted, now_ms: int) -> None:
+        """All members have rejoined, or left."""
+        self.told_to_rejoin.clear()
+
+    def on_told_to_rejoin(self, event: MemberToldToRejoin, now_ms: int) -> None:
+        """A member got REBALANCE_IN_PROGRESS."""
+        if len(self.told_to_rejoin) < MAX_TOLD:
+            self.told_to_rejoin.setdefault(event.member.member_id, now_ms)
+
+    def on_join(self, event: MemberJoined | MemberRejoined | MemberIdRequired, now_ms: int) -> None:
+        """A JoinGroup was accepted, or answered with a member id."""
+        self.join_count += 1
+        self.told_to_rejoin.pop(event.member.member_id, None)
+        self.refused_joins.pop(format_name(event.member.client_id), None)
+
+    def on_join_refused(self, event: JoinRefused, now_ms: int) -> None:
+        """A JoinGroup was refused."""
+        self.join_count += 1
+        client_id = format_name(event.member.client_id)
+        joins = self.refused_joins.get(client_id)
+        if joins is None:
+            joins = self.refused_joins[client_id] = RefusedJoins()
+            if len(self.refused_joins) > MAX_REFUSED:
+                self.refused_joins.popitem(last=False)
+        joins.count += 1
+        joins.at_ms = now_ms
+        why = format_reason(event)
+        joins.reason = printable(f"{event.error.name}, {why}" if why else event.error.name, _MAX_WHY)
+
+    def on_member_expired(self, event: MemberExpired, now_ms: int) -> None:
+        """The session of a member has expired."""
+        self.told_to_rejoin.pop(event.member.member_id, None)
+        member = event.member
+        if member.group_instance_id is not None:
+            instance_id = format_name(member.group_instance_id)
+            expired = ExpiredInstance(
+                instance_id, format_name(member.client_id), format_name(member.client_host)
+            )
+            self.expired_instances[instance_id] = expired
+            if len(self.expired_instances) > MAX_INSTANCES:
+                self.expired_instances.popitem(last=False)
+
+    def on_assignment_received(self, event: AssignmentReceived, now_ms: int) -> None:
+        """The leader sent an assignment."""
+        self.unknown_assignees = tuple(
+            [format_name(shorten_member_id(member_id)) for member_id in event.strangers[:MAX_STRANGERS]]
+        )
+        self.assigned_generation = event.generation_id
+
+    def on_group_changed(self, event: GroupEvent, now_ms: int) -> None:
+        """The epoch or the target of a consumer group, or the assignment of a member, has changed."""
+        self.changed_ms = now_ms
+
 
 NO_HISTORY: Final = GroupHistory()
 """The history of a group without events."""
@@ -95,14 +152,17 @@ class GroupHistories:
     """Listens to the events of groups."""
 
     def __init__(self) -> None:
+        self.last_seq = -1
+        """The number of the last event."""
         self._groups: OrderedDict[str, GroupHistory] = OrderedDict()
 
     def find_history(self, group_id: str) -> GroupHistory:
         """Return the history of a group. The caller must not change it."""
         return self._groups.get(group_id, NO_HISTORY)
 
-    def on_event(self, event: GroupEvent, now: Now) -> None:
-        """Something happened, at a group time."""
+    def on_event(self, event: GroupEvent, number: int, now: Now) -> None:
+        """Add an event of a group, with its number and the time of the group."""
+        self.last_seq = number
         take = _HANDLERS.get(type(event))
         if take is not None:
             take(self._find_or_add(event.group_id), event, now.monotonic_ms)
@@ -123,75 +183,18 @@ class GroupHistories:
         return len(self._groups)
 
 
-def _on_rebalance_started(group: GroupHistory, event: RebalanceStarted, now_ms: int) -> None:
-    group.told_to_rejoin.clear()
-
-
-def _on_rebalance_completed(group: GroupHistory, event: RebalanceCompleted, now_ms: int) -> None:
-    group.told_to_rejoin.clear()
-
-
-def _on_told_to_rejoin(group: GroupHistory, event: MemberToldToRejoin, now_ms: int) -> None:
-    if len(group.told_to_rejoin) < MAX_TOLD:
-        group.told_to_rejoin.setdefault(event.member.member_id, now_ms)
-
-
-def _on_join(
-    group: GroupHistory, event: MemberJoined | MemberRejoined | MemberIdRequired, now_ms: int
-) -> None:
-    group.join_count += 1
-    group.told_to_rejoin.pop(event.member.member_id, None)
-    group.refused_joins.pop(format_name(event.member.client_id), None)
-
-
-def _on_join_refused(group: GroupHistory, event: JoinRefused, now_ms: int) -> None:
-    group.join_count += 1
-    client_id = format_name(event.member.client_id)
-    joins = group.refused_joins.get(client_id)
-    if joins is None:
-        joins = group.refused_joins[client_id] = RefusedJoins()
-        if len(group.refused_joins) > MAX_REFUSED:
-            group.refused_joins.popitem(last=False)
-    joins.count += 1
-    joins.at_ms = now_ms
-    why = format_reason(event)
-    joins.reason = printable(f"{event.error.name}, {why}" if why else event.error.name, _MAX_WHY)
-
-
-def _on_member_expired(group: GroupHistory, event: MemberExpired, now_ms: int) -> None:
-    group.told_to_rejoin.pop(event.member.member_id, None)
-    member = event.member
-    if member.group_instance_id is not None:
-        instance_id = format_name(member.group_instance_id)
-        expired = ExpiredInstance(instance_id, format_name(member.client_id), format_name(member.client_host))
-        group.expired_instances[instance_id] = expired
-        if len(group.expired_instances) > MAX_INSTANCES:
-            group.expired_instances.popitem(last=False)
-
-
-def _on_assignment_received(group: GroupHistory, event: AssignmentReceived, now_ms: int) -> None:
-    group.unknown_assignees = tuple(
-        [format_name(shorten_member_id(member_id)) for member_id in event.strangers[:MAX_STRANGERS]]
-    )
-    group.assigned_generation = event.generation_id
-
-
-def _on_group_changed(group: GroupHistory, event: GroupEvent, now_ms: int) -> None:
-    group.changed_ms = now_ms
-
-
 _HANDLERS: Final[dict[type[GroupEvent], Callable[[GroupHistory, Any, int], None]]] = {
-    RebalanceStarted: _on_rebalance_started,
-    RebalanceCompleted: _on_rebalance_completed,
-    MemberToldToRejoin: _on_told_to_rejoin,
-    MemberJoined: _on_join,
-    MemberRejoined: _on_join,
-    MemberIdRequired: _on_join,
-    JoinRefused: _on_join_refused,
-    MemberExpired: _on_member_expired,
-    AssignmentReceived: _on_assignment_received,
-    EpochBumped: _on_group_changed,
-    TargetComputed: _on_group_changed,
-    MemberReconciled: _on_group_changed,
-    GroupConverted: _on_group_changed,
+    RebalanceStarted: GroupHistory.on_rebalance_started,
+    RebalanceCompleted: GroupHistory.on_rebalance_completed,
+    MemberToldToRejoin: GroupHistory.on_told_to_rejoin,
+    MemberJoined: GroupHistory.on_join,
+    MemberRejoined: GroupHistory.on_join,
+    MemberIdRequired: GroupHistory.on_join,
+    JoinRefused: GroupHistory.on_join_refused,
+    MemberExpired: GroupHistory.on_member_expired,
+    AssignmentReceived: GroupHistory.on_assignment_received,
+    EpochBumped: GroupHistory.on_group_changed,
+    TargetComputed: GroupHistory.on_group_changed,
+    MemberReconciled: GroupHistory.on_group_changed,
+    GroupConverted: GroupHistory.on_group_changed,
 }

@@ -6,6 +6,7 @@ reads groups, partitions, topics, connections and the ledger, and explains why a
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
@@ -93,33 +94,26 @@ class ClusterView(Protocol):
         """Names of topics that are like one."""
 
 
+@dataclass(eq=False)
 class GroupSnapshot:
-    """A group at one moment. `view` is None if the group does not exist or is unavailable; `unavailable` has the
-    reason. `offsets` are the durable committed offsets, or None if no caller needs them."""
+    """A group at one moment."""
 
-    def __init__(
-        self,
-        group_id: str,
-        view: GroupView | None,
-        unavailable: str | None,
-        now: Now,
-        seq: int,
-        history: GroupHistory,
-        cluster: ClusterView,
-        offsets: Offsets | None,
-    ) -> None:
-        self.group_id = group_id
-        self.view = view
-        self.unavailable = unavailable
-        self.now = now
-        self.seq = seq
-        self.history = history
-        self.cluster = cluster
-        self.offsets = offsets
-        self._rebalances: dict[int, Sequence[LedgerEntry]] = {}
-        self._miscounted: dict[str, tuple[Sequence[int], Sequence[int]]] = {}
-        self._lags: dict[str, Sequence[Lag]] = {}
-        self._computed: dict[Callable[[GroupSnapshot], Any], Any] = {}
+    group_id: str
+    view: GroupView | None
+    """None if the group does not exist or is unavailable."""
+    unavailable: str | None
+    """The reason why the group is unavailable."""
+    now: Now
+    seq: int
+    """The number of the last event."""
+    history: GroupHistory
+    cluster: ClusterView
+    offsets: Offsets | None
+    """The durable committed offsets, or None if no caller needs them."""
+    _rebalances: dict[int, Sequence[LedgerEntry]] = field(default_factory=dict, init=False)
+    _miscounted: dict[str, tuple[Sequence[int], Sequence[int]]] = field(default_factory=dict, init=False)
+    _lags: dict[str, Sequence[Lag]] = field(default_factory=dict, init=False)
+    _computed: dict[Callable[["GroupSnapshot"], Any], Any] = field(default_factory=dict, init=False)
 
     def compute_once(self, work: Callable[["GroupSnapshot"], T]) -> T:
         """Return the result of `work`, computed once: waits that began together fail together."""
@@ -344,7 +338,7 @@ class RebalanceSource(Protocol):
 
 
 class SnapshotSource:
-    """Takes snapshots of groups. `seq` is the number of the last event."""
+    """Takes snapshots of groups."""
 
     def __init__(
         self,
@@ -355,7 +349,6 @@ class SnapshotSource:
         ledger: RebalanceSource | None,
     ) -> None:
         """Create a source. `group_now` returns the time of a group; `ledger` is None without a ledger."""
-        self.seq = -1
         self.histories = GroupHistories()
         self.has_ledger = ledger is not None
         self._services = services
@@ -374,7 +367,7 @@ class SnapshotSource:
             None if machine is None else machine.view_group(group_id, now),
             self._explain_unavailable(group_id, partition) if machine is None else None,
             now,
-            self.seq,
+            self.histories.last_seq,
             self.histories.find_history(group_id),
             self,
             offsets,

@@ -366,8 +366,7 @@ class GroupWaits:
     # Changes
 
     def _on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
-        self.snapshots.seq = number
-        self.snapshots.histories.on_event(event, now)
+        self.snapshots.histories.on_event(event, number, now)
         queue = self._queues.get(event.group_id)
         if queue is not None:
             queue.schedule_evaluation()

@@ -234,7 +234,7 @@ class DiskInjector:
     def _append_now(self, number: int) -> None:
         self._late_appends.pop(number, None)
         partition = self._runtime.partitions[number]
-        if partition.pending_records and not partition.is_dirty:
+        if partition.pending_records:
             self._runtime.schedule_append(partition)
         if not self._armed.get(number):
             self._armed.pop(number, None)

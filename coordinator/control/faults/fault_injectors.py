@@ -14,6 +14,8 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.services import Services
 from coordinator.control.faults.disk_injector import DiskInjector
@@ -133,7 +135,7 @@ class RequestInjector:
         refusal = build_fault_response(part, asked.version, error, is_by_partition=is_by_partition)
         if rest is None:
             return refusal
-        asked.request = rest
+        asked.narrow_request(rest)
         put_in = partial(
             merge_error_response,
             key,
@@ -147,7 +149,6 @@ class RequestInjector:
     def _keep(self, fault: InstalledFault, asked: RequestAttributes, reply: Reply, go_on: Any) -> None:
         """Holds, delays or swallows the completion of this reply."""
         kind = fault.action.kind
-        reply.is_in_progress = False  # it may have been: the handler has finished
         holding = HeldRequest(kind, asked, reply, go_on, fault.held_requests.remove)
         fault.held_requests.append(holding)
         if kind == "delay":
@@ -302,13 +303,14 @@ def _fits(fault: InstalledFault, asked: RequestAttributes) -> bool:
 def _told_coordinator(fault: InstalledFault, asked: RequestAttributes, response: Any) -> Any:
     told = fault.action.coordinator
     assert told is not None, fault.name
-    response = deepcopy(response)
+    redirect = partial(
+        replace, node_id=told.node_id, host=told.host, port=told.port, error_code=ErrorCode.NONE
+    )
+    if not response.coordinators:
+        return redirect(response)
     groups = fault.matcher.select_groups(asked)
-    for entry in response.coordinators or [response]:
-        if entry is response or entry.key in groups:
-            entry.node_id, entry.host, entry.port = told.node_id, told.host, told.port
-            entry.error_code = ErrorCode.NONE
-    return response
+    coordinators = [redirect(entry) if entry.key in groups else entry for entry in response.coordinators]
+    return replace(response, coordinators=coordinators)
 
 
 EventAction = Callable[[InstalledFault, str], None]

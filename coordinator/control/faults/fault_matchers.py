@@ -140,6 +140,10 @@ class RequestAttributes:
         self._views: dict[str, GroupView | None] = {}
         self._topics: tuple[str, ...] | None = None
 
+    def narrow_request(self, rest: Any) -> None:
+        """Let the handler get only the rest of the request. The attributes stay those of the whole request."""
+        self.request = rest
+
     @property
     def topics(self) -> tuple[str, ...]:
         """The names of the topics that it names."""

@@ -114,7 +114,7 @@ class FaultRegistry:
         self._faults[name] = fault
         if rule.for_ is not None:
             seconds = parse_duration_ms(rule.for_, "for") / 1000
-            fault.timer = self._services.loop.call_later(seconds, self._on_expired, fault)
+            fault.expire_after(self._services.loop, seconds, self._on_expired)
         self._injectors.add(fault)
         self._injectors.audit.report_change(
             [fault], f"{name} created: {fault.action.kind} at {fault.action.at}", by
@@ -152,8 +152,6 @@ class FaultRegistry:
 
     def _on_expired(self, fault: "InstalledFault") -> None:
         """The time of a fault has passed."""
-        fault.timer = None
-        fault.is_over = True
         self._update_injectors()
         if self._injectors is not None:
             self._injectors.disk.let_go(fault)
@@ -285,12 +283,7 @@ class FaultRegistry:
         removed = [self._faults.pop(name) for name in names]
         for fault in removed:
             self._removed_hit_counts[fault.action.kind] += fault.hit_count
-            fault.is_over = True
-            if fault.timer is not None:
-                fault.timer.cancel()
-            for _, waiter in fault.waiters:
-                if not waiter.done():
-                    waiter.set_result(False)
+            fault.end()
         self._update_injectors()
         if self._injectors is not None:
             for fault in removed:

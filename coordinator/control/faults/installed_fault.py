@@ -58,7 +58,7 @@ class HeldRequest:
         self._resume = resume
         self._on_released = on_released
         self._timer: asyncio.TimerHandle | None = None
-        reply.on_abandoned = self._on_connection_lost
+        reply.hold(self._on_connection_lost)
 
     def release_after(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         """Release the fault's held request after a time."""
@@ -77,7 +77,7 @@ class HeldRequest:
         self._detach()
 
     def _detach(self) -> None:
-        self.reply.on_abandoned = None
+        self.reply.release()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -111,9 +111,9 @@ class InstalledFault:
         """From the oldest."""
         self.ghosts: dict[str, None] = {}
         """Members that got UNKNOWN_MEMBER_ID from the fault, while the group knows them."""
-        self.timer: asyncio.TimerHandle | None = None
         self.waiters: list[tuple[int, asyncio.Future[bool]]] = []
-        """With how many hits each waits for."""
+        """The number of hits that each waits for; its result is whether the fault had them."""
+        self._timer: asyncio.TimerHandle | None = None
         self._random = Random(rule.seed)
         self._made_ms = clock.wall_ms()
         self._last: LastHit | None = None
@@ -130,6 +130,29 @@ class InstalledFault:
         about = self.rule.on or self.rule.match
         group = None if about is None else about.group
         return group if isinstance(group, str) and "*" not in group else None
+
+    def expire_after(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        seconds: float,
+        on_expired: Callable[["InstalledFault"], None],
+    ) -> None:
+        """End the fault after its time, and call `on_expired`."""
+        self._timer = loop.call_later(seconds, self._expire, on_expired)
+
+    def _expire(self, on_expired: Callable[["InstalledFault"], None]) -> None:
+        self._timer = None
+        self.is_over = True
+        on_expired(self)
+
+    def end(self) -> None:
+        """End the fault, because it is removed or replaced. Waits for more hits end, too."""
+        self.is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for _, waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(False)
 
     def try_trigger(self) -> bool:
         """Counts a match; whether the fault would act on it."""

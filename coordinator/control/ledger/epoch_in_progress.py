@@ -33,9 +33,12 @@ from coordinator.control.ledger.ledger_entry import (
     RelatedAction,
     WaitReason,
 )
-from coordinator.control.ledger.rebalance_in_progress import MAX_LATE_MEMBERS, MAX_RELATED_ACTIONS
+from coordinator.control.ledger.rebalance_in_progress import (
+    MAX_LATE_MEMBERS,
+    MAX_RELATED_ACTIONS,
+    EntryOpening,
+)
 from coordinator.core.message_text import printable
-from coordinator.core.outcome import Now
 from coordinator.group.consumer.consumer_member import NO_TARGET, MemberState, TargetPartitions
 from coordinator.group.event_details import MemberName
 from coordinator.group.group_event_types import EpochBumped, MemberReconciled, TargetComputed
@@ -114,6 +117,14 @@ class EpochMemberProgress:
         self.gone_cause: str | None = None
         self.commits_refused = 0
 
+    def count_refused_commit(self) -> None:
+        """Count a commit of the member that the group refused."""
+        self.commits_refused += 1
+
+    def replace_name(self, name: MemberName) -> None:
+        """Continue under the name of the static member that replaces this one."""
+        self.name = name
+
 
 class EpochInProgress:
     """An open epoch. `last_seq` is the number of its last event. `unreconciled` has the ids of members that
@@ -146,11 +157,7 @@ class EpochInProgress:
     def __init__(
         self,
         bumped: EpochBumped,
-        partition: int,
-        seq: int,
-        now: Now,
-        real_ns: int,
-        wall_ms: int,
+        opening: EntryOpening,
         cause: str,
         reason: str,
         actor: Actor | None,
@@ -159,8 +166,7 @@ class EpochInProgress:
         self.group_id = bumped.group_id
         self.group_epoch = bumped.generation_id
         self.member_count = bumped.members
-        self.partition = partition
-        self.last_seq = seq
+        self.partition, self.last_seq, now, self.real_started_ns, self.wall_ms = opening
         self.cause = cause
         self.reason = reason
         self.actor = actor
@@ -169,8 +175,6 @@ class EpochInProgress:
         self.started_ms = now.monotonic_ms
         self.started_wall_ms = now.wall_ms
         """Unix time as the group's clock has it; `wall_ms` is Unix time."""
-        self.wall_ms = wall_ms
-        self.real_started_ns = real_ns
         self.targeted_ms: int | None = None
         self.real_targeted_ns: int | None = None
         self.assignment_epoch: int | None = None if before is None else before.assignment_epoch
@@ -194,6 +198,10 @@ class EpochInProgress:
         """Whether only a fault can still be in the way of a member: never, while it is open."""
         return False
 
+    def record_event(self, number: int) -> None:
+        """Record the number of the last event of the epoch."""
+        self.last_seq = number
+
     @property
     def is_complete(self) -> bool:
         """Whether every member has its target; an empty group has none."""
@@ -206,6 +214,11 @@ class EpochInProgress:
             found = self.member_progress[name.member_id] = EpochMemberProgress(name)
         return found
 
+    def mark_new(self, name: MemberName) -> None:
+        """Record that a member joined with this epoch."""
+        progress = self.find_or_add_member(name)
+        progress.is_new = True
+
     def mark_gone(self, name: MemberName, cause: str, before: TargetPartitions) -> None:
         """Record that a member left, with its target before."""
         progress = self.find_or_add_member(name)
@@ -215,7 +228,7 @@ class EpochInProgress:
         """A static member continues under another member id."""
         progress = self.member_progress.pop(old_member_id, None)
         if progress is not None:
-            progress.name = name
+            progress.replace_name(name)
             self.member_progress[name.member_id] = progress
         if self.unreconciled is not None and old_member_id in self.unreconciled:
             self.unreconciled.remove(old_member_id)

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from coordinator.control.ledger.epoch_in_progress import EpochInProgress, TopicNameCache, build_epoch_entry
 from coordinator.control.ledger.ledger_entry import Actor, EntryResult, LedgerEntry
-from coordinator.control.ledger.rebalance_triggers import TriggerBuffer
+from coordinator.control.ledger.rebalance_in_progress import EntryOpening
+from coordinator.control.ledger.rebalance_triggers import LedgerClocks, TriggerBuffer
 from coordinator.core import clock
 from coordinator.core.outcome import Now
 from coordinator.group import group_event_types
@@ -45,9 +46,7 @@ class EpochLedger:
         build_actor: Callable[[str, MemberName, Now], Actor],
         on_opened: Callable[[EpochInProgress], None],
         on_closed: Callable[[LedgerEntry], None],
-        group_now: Callable[[str], Now],
-        real_ns: Callable[[], int],
-        turn: Callable[[], int],
+        clocks: LedgerClocks,
     ) -> None:
         """Create the ledger of epochs.
 
@@ -57,9 +56,7 @@ class EpochLedger:
             build_actor: Builds the actor of an entry.
             on_opened: Called with an opened entry.
             on_closed: Called with a closed entry.
-            group_now: Returns the time of a group.
-            real_ns: Returns the time of the process, nanoseconds.
-            turn: Returns the number of the machine's call whose events are being published.
+            clocks: The times of groups and of the process.
         """
         self.open: dict[str, EpochInProgress] = {}
         self._triggers = triggers
@@ -67,9 +64,7 @@ class EpochLedger:
         self._build_actor = build_actor
         self._on_opened = on_opened
         self._on_closed = on_closed
-        self._group_now = group_now
-        self._real_ns = real_ns
-        self._turn = turn
+        self._clocks = clocks
         self._handlers: dict[type[group_event_types.GroupEvent], Callable[[Any, Now], None]] = {
             ConsumerMemberJoined: self._buffer_event,
             ConsumerMemberLeft: self._buffer_event,
@@ -84,14 +79,14 @@ class EpochLedger:
 
     def on_event(self, partition: int, event: group_event_types.GroupEvent, number: int, now: Now) -> None:
         """Something happened to a group, of any type."""
-        entry = self.open.get(event.group_id)
         if type(event) is EpochBumped:
             self._on_epoch_bumped(event, partition, number, now)
             return
         handler = self._handlers.get(type(event))
         if handler is not None:
+            entry = self.open.get(event.group_id)
             if entry is not None:
-                entry.last_seq = number
+                entry.record_event(number)
             handler(event, now)
 
     def on_partition_unloaded(self, partition: int) -> list[EpochInProgress]:
@@ -103,8 +98,8 @@ class EpochLedger:
 
     def snapshot_entry(self, entry: EpochInProgress, result: EntryResult) -> LedgerEntry:
         """An open entry as it is now."""
-        now_ms = self._group_now(entry.group_id).monotonic_ms
-        return build_epoch_entry(entry, result, now_ms, self._real_ns(), self._topic_names)
+        now_ms = self._clocks.group_now(entry.group_id).monotonic_ms
+        return build_epoch_entry(entry, result, now_ms, self._clocks.real_ns(), self._topic_names)
 
     def close_entry(self, entry: EpochInProgress, result: EntryResult) -> None:
         """An entry is over, and is kept."""
@@ -116,13 +111,13 @@ class EpochLedger:
         self._topic_names.refresh_names()
         before = self.open.get(event.group_id)
         if before is not None:
-            before.last_seq = number
+            before.record_event(number)
             self.close_entry(before, EntryResult.OVERTAKEN)
         actor = None if event.member is None else self._build_actor(event.group_id, event.member, now)
-        earlier = self._triggers.take_events(event.group_id, now, self._turn())
+        earlier = self._triggers.take_events(event.group_id, now, self._clocks.turn())
         cause, reason = determine_epoch_cause(event, earlier), format_epoch_reason(event, earlier)
-        real_ns, wall_ms = self._real_ns(), clock.wall_ms()
-        entry = EpochInProgress(event, partition, number, now, real_ns, wall_ms, cause, reason, actor, before)
+        opening = EntryOpening(partition, number, now, self._clocks.real_ns(), clock.wall_ms())
+        entry = EpochInProgress(event, opening, cause, reason, actor, before)
         _record_members(entry, event, earlier)
         self.open[event.group_id] = entry
         self._on_opened(entry)
@@ -130,7 +125,7 @@ class EpochLedger:
             self.close_entry(entry, EntryResult.EMPTY)
 
     def _buffer_event(self, event: group_event_types.GroupEvent, now: Now) -> None:
-        self._triggers.add(event, now, self._turn())
+        self._triggers.add(event, now, self._clocks.turn())
 
     def _on_member_replaced(self, event: ConsumerMemberReplaced, now: Now) -> None:
         entry = self.open.get(event.group_id)
@@ -142,7 +137,7 @@ class EpochLedger:
         self._topic_names.refresh_names()
         entry = self.open.get(event.group_id)
         if entry is not None and entry.group_epoch == event.generation_id:
-            entry.set_target(event, now.monotonic_ms, self._real_ns())
+            entry.set_target(event, now.monotonic_ms, self._clocks.real_ns())
 
     def _on_member_reconciled(self, event: MemberReconciled, now: Now) -> None:
         entry = self.open.get(event.group_id)
@@ -161,7 +156,7 @@ class EpochLedger:
         entry = self.open.get(event.group_id)
         progress = None if entry is None else entry.member_progress.get(event.member.member_id)
         if progress is not None:
-            progress.commits_refused += 1
+            progress.count_refused_commit()
 
     def _on_group_deleted(self, event: group_event_types.GroupDeleted, now: Now) -> None:
         entry = self.open.get(event.group_id)
@@ -176,7 +171,7 @@ def _record_members(
     causes: dict[str, str] = {}
     for one in earlier:
         if isinstance(one, ConsumerMemberJoined):
-            entry.find_or_add_member(one.member).is_new = True
+            entry.mark_new(one.member)
         elif isinstance(one, ConsumerMemberFenced):
             causes[one.member.member_id] = format_fence_cause(one.cause)
     for departed in event.gone:

@@ -59,6 +59,24 @@ class _GroupEntries:
         self.entries: deque[StoredEntry] = deque()
         self.bytes = 0
 
+    def append(self, entry: StoredEntry) -> int:
+        """Add the newest entry. Return the additional bytes."""
+        self.entries.append(entry)
+        return self._count(len(entry.packed) + ENTRY_OVERHEAD)
+
+    def replace_newest(self, entry: StoredEntry) -> int:
+        """Replace the newest entry. Return the additional bytes."""
+        replaced, self.entries[-1] = self.entries[-1], entry
+        return self._count(len(entry.packed) - len(replaced.packed))
+
+    def remove_oldest(self) -> int:
+        """Remove the oldest entry. Return the additional bytes, which are negative."""
+        return self._count(-len(self.entries.popleft().packed) - ENTRY_OVERHEAD)
+
+    def _count(self, more: int) -> int:
+        self.bytes += more
+        return more
+
 
 class LedgerStore:
     def __init__(self, most_bytes: int) -> None:
@@ -79,10 +97,7 @@ class LedgerStore:
             group = self._groups[entry.group_id] = _GroupEntries()
             self.bytes += GROUP_OVERHEAD + len(entry.group_id)
         self._groups.move_to_end(entry.group_id)
-        size = len(entry.packed) + ENTRY_OVERHEAD
-        group.entries.append(entry)
-        group.bytes += size
-        self.bytes += size
+        self.bytes += group.append(entry)
         self.count += 1
         self._push_size(entry.group_id, group)
         self._enforce_limit()
@@ -95,10 +110,7 @@ class LedgerStore:
     def replace_newest(self, entry: StoredEntry) -> None:
         """Puts this in the place of the newest of its group."""
         group = self._groups[entry.group_id]
-        more = len(entry.packed) - len(group.entries[-1].packed)
-        group.entries[-1] = entry
-        group.bytes += more
-        self.bytes += more
+        self.bytes += group.replace_newest(entry)
         self._push_size(entry.group_id, group)
         self._enforce_limit()
 
@@ -139,9 +151,7 @@ class LedgerStore:
         self._forget_oldest(group_id, group)
 
     def _forget_oldest(self, group_id: str, group: _GroupEntries) -> None:
-        size = len(group.entries.popleft().packed) + ENTRY_OVERHEAD
-        group.bytes -= size
-        self.bytes -= size
+        self.bytes += group.remove_oldest()
         self.count -= 1
         self.forgotten += 1
         if not group.entries:

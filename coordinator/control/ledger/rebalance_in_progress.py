@@ -6,7 +6,7 @@ SyncGroup. Times are monotonic group time in milliseconds, except for fields tha
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator.control.ledger.ledger_entry import Actor, RelatedAction
 from coordinator.core.outcome import Now
@@ -53,6 +53,31 @@ class MemberProgress:
         """Of one that is gone: the assignment of its last Stable generation."""
         self.commits_refused = 0
 
+    def count_refused_commit(self) -> None:
+        """Count a commit of the member that the group refused."""
+        self.commits_refused += 1
+
+    def complete(self, assigned: MemberAssignment) -> None:
+        """Record the assignment with which the rebalance is complete for the member."""
+        self.assigned = assigned
+
+    def replace_name(self, name: MemberName) -> None:
+        """Continue under the name of the static member that replaces this one."""
+        self.name = name
+
+
+class EntryOpening(NamedTuple):
+    """The event that opens an entry: its offsets partition, its number, and its times."""
+
+    partition: int
+    seq: int
+    now: Now
+    """The time of the group."""
+    real_ns: int
+    """The monotonic time of the process."""
+    wall_ms: int
+    """The Unix time of the process."""
+
 
 MAX_RELATED_ACTIONS: Final = 20
 """Operator actions that an entry names; of more the first."""
@@ -94,19 +119,14 @@ class RebalanceInProgress:
     def __init__(
         self,
         started: RebalanceStarted,
-        partition: int,
-        seq: int,
-        now: Now,
-        real_ns: int,
-        wall_ms: int,
+        opening: EntryOpening,
         attempt: int,
         actor: Actor | None,
     ) -> None:
         self.group_id = started.group_id
         self.started = started
         self.cause = started.trigger.cause.value
-        self.partition = partition
-        self.last_seq = seq
+        self.partition, self.last_seq, now, self.real_started_ns, self.wall_ms = opening
         self.attempt = attempt
         self.actor = actor
         self.related_actions: list[RelatedAction] = []
@@ -114,8 +134,6 @@ class RebalanceInProgress:
         self.started_ms = now.monotonic_ms
         self.started_wall_ms = now.wall_ms
         """Unix time as the group's clock has it; `wall_ms` is Unix time."""
-        self.wall_ms = wall_ms
-        self.real_started_ns = real_ns
         self.stabilized_ms: int | None = None
         self.real_stabilized_ns = 0
         self.settled_ms: int | None = None
@@ -127,6 +145,10 @@ class RebalanceInProgress:
         self.late_members_gone = 0
         """The number of members beyond that limit."""
         self.members = {name.member_id: MemberProgress(name, was_member=True) for name in started.members}
+
+    def record_event(self, number: int) -> None:
+        """Record the number of the last event of the rebalance."""
+        self.last_seq = number
 
     @property
     def is_complete(self) -> bool:
@@ -161,7 +183,7 @@ class RebalanceInProgress:
     def replace_member(self, old_member_id: str, name: MemberName) -> None:
         """A static member continues under another member id."""
         progress = self.members.pop(old_member_id, None) or MemberProgress(name, was_member=True)
-        progress.name = name
+        progress.replace_name(name)
         self.members[name.member_id] = progress
         if old_member_id in self.unsynced:
             self.unsynced.remove(old_member_id)
@@ -179,7 +201,7 @@ class RebalanceInProgress:
         self.protocol_name, self.leader_id = completed.protocol_name, completed.leader_id
         self.unsynced = {one.member.member_id for one in completed.members}
         for one in completed.members:
-            self.find_or_add_member(one.member).assigned = one
+            self.find_or_add_member(one.member).complete(one)
         for departure in completed.gone:
             progress = self.find_or_add_member(departure.member)
             progress.previous_assignment = departure.assignment

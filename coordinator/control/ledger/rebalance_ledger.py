@@ -24,8 +24,17 @@ from coordinator.control.ledger.epoch_in_progress import EpochInProgress, TopicN
 from coordinator.control.ledger.epoch_ledger import EpochEntryCause, EpochLedger
 from coordinator.control.ledger.ledger_entry import Actor, EntryResult, LedgerEntry
 from coordinator.control.ledger.ledger_storage import LedgerFile, LedgerStore, StoredEntry
-from coordinator.control.ledger.rebalance_in_progress import MAX_RELATED_ACTIONS, RebalanceInProgress
-from coordinator.control.ledger.rebalance_triggers import RecentActions, TriggerBuffer, build_related_action
+from coordinator.control.ledger.rebalance_in_progress import (
+    MAX_RELATED_ACTIONS,
+    EntryOpening,
+    RebalanceInProgress,
+)
+from coordinator.control.ledger.rebalance_triggers import (
+    LedgerClocks,
+    RecentActions,
+    TriggerBuffer,
+    build_related_action,
+)
 from coordinator.control.operator_actions import ActionLog, OperatorAction
 from coordinator.core import clock
 from coordinator.core.outcome import Now
@@ -57,20 +66,21 @@ class RebalanceLedger:
         actions: ActionLog,
         connections: ConnectionTimes,
         count_partitions: CountPartitions,
-        group_now: Callable[[str], Now],
+        clocks: LedgerClocks,
         most_bytes: int,
         file: LedgerFile | None = None,
-        real_ns: Callable[[], int] = clock.monotonic_ns,
-        turn: Callable[[], int] = lambda: 0,
         topics: Callable[[], TopicsImage] = lambda: NO_TOPICS,
     ) -> None:
         """Create the ledger.
 
         Args:
+            actions: The actions of operators.
+            connections: What is known of connections.
             count_partitions: Returns the number of partitions of a topic.
-            group_now: Returns the time of a group.
+            clocks: The times of groups and of the process.
             most_bytes: The maximum size of completed entries, bytes.
             file: The file of entries, if any.
+            topics: Returns the current topics.
         """
         self.listeners: list[Callable[[LedgerEntry], None]] = []
         """Called, each, with an entry that has just been closed."""
@@ -80,9 +90,7 @@ class RebalanceLedger:
         self.file = file
         self._connections = connections
         self._count_partitions = count_partitions
-        self.group_now = group_now
-        self._real_ns = real_ns
-        self._turn = turn
+        self._clocks = clocks
         self._open: dict[str, RebalanceInProgress] = {}
         self._unloaded: list[RebalanceInProgress | EpochInProgress] = []
         """Those of groups that were unloaded: the next event closes them."""
@@ -94,11 +102,9 @@ class RebalanceLedger:
             self._triggers,
             TopicNameCache(topics),
             self._build_actor,
-            lambda entry: self._actions.add_recent_to_entry(entry, real_ns()),
+            lambda entry: self._actions.add_recent_to_entry(entry, clocks.real_ns()),
             self._store_entry,
-            group_now,
-            real_ns,
-            turn,
+            clocks,
         )
         self._encode = json.Encoder().encode
         self._decode = json.Decoder(LedgerEntry).decode
@@ -178,9 +184,9 @@ class RebalanceLedger:
         result = EntryResult.FAILED if entry in self._unloaded else EntryResult.OPEN
         if isinstance(entry, EpochInProgress):
             return self._epochs.snapshot_entry(entry, result)
-        now_ms = self.group_now(entry.group_id).monotonic_ms
+        now_ms = self._clocks.group_now(entry.group_id).monotonic_ms
         missed = self._missed.get(entry.group_id, {})
-        real = compute_real_times(entry, self._real_ns())
+        real = compute_real_times(entry, self._clocks.real_ns())
         return build_entry(entry, result, now_ms, real, missed, self._count_partitions)
 
     # Events
@@ -196,7 +202,7 @@ class RebalanceLedger:
             handler(event, now)
             entry = self._open.get(event.group_id)
             if entry is not None:
-                entry.last_seq = number
+                entry.record_event(number)
                 if entry.completed is not None and entry.is_complete:
                     self._close_entry(entry, determine_result(entry), now.monotonic_ms)
         elif type(event) is group_event_types.RebalanceStarted:
@@ -221,22 +227,24 @@ class RebalanceLedger:
         attempt = 1
         if before is not None:
             attempt += before.attempt if before.completed is None else 0
-            before.last_seq = number
+            before.record_event(number)
             self._close_entry(before, determine_result(before), now.monotonic_ms)
-        real_ns = self._real_ns()
+        opening = EntryOpening(partition, number, now, self._clocks.real_ns(), clock.wall_ms())
         name = event.trigger.actor
         actor = None if name is None else self._build_actor(event.group_id, name, now)
-        entry = RebalanceInProgress(event, partition, number, now, real_ns, clock.wall_ms(), attempt, actor)
-        self._actions.add_recent_to_entry(entry, real_ns)
+        entry = RebalanceInProgress(event, opening, attempt, actor)
+        self._actions.add_recent_to_entry(entry, opening.real_ns)
         self._open[event.group_id] = entry
-        for earlier in self._triggers.take_events(event.group_id, now, self._turn()):
+        for earlier in self._triggers.take_events(event.group_id, now, self._clocks.turn()):
             if isinstance(earlier, GroupConverted):
                 entry.cause = EpochEntryCause.DOWNGRADED
             elif type(earlier) in self._handlers:
                 self._handlers[type(earlier)](earlier, now)
 
     def _build_actor(self, group_id: str, name: MemberName, now: Now) -> Actor:
-        silence = self._triggers.find_actor_silence(group_id, name, now, self._turn(), self._connections)
+        silence = self._triggers.find_actor_silence(
+            group_id, name, now, self._clocks.turn(), self._connections
+        )
         return Actor(
             member_id=format_name(name.member_id),
             group_instance_id=format_optional_name(name.group_instance_id),
@@ -251,7 +259,7 @@ class RebalanceLedger:
         entry = self._open.get(event.group_id)
         if entry is not None and entry.is_joining:
             return entry
-        self._triggers.add(event, now, self._turn())
+        self._triggers.add(event, now, self._clocks.turn())
         return None
 
     def _on_member_joined(self, event: group_event_types.MemberEvent, now: Now) -> None:
@@ -313,7 +321,7 @@ class RebalanceLedger:
     ) -> None:
         entry = self._open.get(event.group_id)
         if entry is not None:
-            entry.mark_stabilized(event.generation_id, now.monotonic_ms, self._real_ns())
+            entry.mark_stabilized(event.generation_id, now.monotonic_ms, self._clocks.real_ns())
             if isinstance(event, group_event_types.GroupStabilized):
                 entry.leader_id, entry.protocol_name = event.leader_id, event.protocol_name
 
@@ -325,7 +333,7 @@ class RebalanceLedger:
     def _on_rebalance_completed(self, event: group_event_types.RebalanceCompleted, now: Now) -> None:
         entry = self._open.get(event.group_id)
         if entry is not None:
-            entry.mark_settled(event, now.monotonic_ms, self._real_ns())
+            entry.mark_settled(event, now.monotonic_ms, self._clocks.real_ns())
 
     def _on_assignment_fetched(self, event: group_event_types.AssignmentFetched, now: Now) -> None:
         entry = self._open.get(event.group_id)
@@ -340,12 +348,12 @@ class RebalanceLedger:
             None if entry is None or event.member is None else entry.members.get(event.member.member_id)
         )
         if progress is not None:
-            progress.commits_refused += 1
+            progress.count_refused_commit()
 
     def _on_group_deleted(self, event: group_event_types.GroupDeleted, now: Now) -> None:
         entry = self._open.get(event.group_id)
         if entry is not None:
-            entry.last_seq = self.last_seq
+            entry.record_event(self.last_seq)
             self._close_entry(entry, determine_result(entry), now.monotonic_ms)
         self._missed.pop(event.group_id, None)
 
@@ -364,7 +372,7 @@ class RebalanceLedger:
             and action.group_id not in self._open
         ):
             named_by |= self._amend_newest(action.group_id, action.generation_id, action)
-        self._actions.add(action, named_by, self._real_ns())
+        self._actions.add(action, named_by, self._clocks.real_ns())
 
     def _amend_newest(self, group_id: str, generation_id: int, action: OperatorAction) -> set[str]:
         """Add an action that keeps a member from its assignment to the closed entry of the generation.
@@ -386,17 +394,18 @@ class RebalanceLedger:
     def _close_unloaded(self, number: int) -> None:
         lost, self._unloaded = self._unloaded, []
         for entry in lost:
-            entry.last_seq = number
+            entry.record_event(number)
             if isinstance(entry, EpochInProgress):
                 self._epochs.close_entry(entry, EntryResult.FAILED)
             else:
-                self._close_entry(entry, determine_result(entry), self.group_now(entry.group_id).monotonic_ms)
+                now_ms = self._clocks.group_now(entry.group_id).monotonic_ms
+                self._close_entry(entry, determine_result(entry), now_ms)
 
     def _close_entry(self, entry: RebalanceInProgress, result: EntryResult, now_ms: int) -> None:
         if self._open.get(entry.group_id) is entry:
             del self._open[entry.group_id]
         missed = self._missed.pop(entry.group_id, {})
-        real = compute_real_times(entry, self._real_ns())
+        real = compute_real_times(entry, self._clocks.real_ns())
         closed = build_entry(entry, result, now_ms, real, missed, self._count_partitions)
         closed = structs.replace(closed, real=real)
         if result is EntryResult.STABLE:

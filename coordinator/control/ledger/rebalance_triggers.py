@@ -6,7 +6,7 @@ attached to the next entry that opens, unless an entry of that group has it alre
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
 from coordinator.control.ledger.entry_builder import format_name, format_optional_name
@@ -34,6 +34,17 @@ class _SilenceSource(Protocol):
     def silent_ms(self, connection_id: int) -> int | None: ...
 
     def connection_closed_ms_ago(self, connection_id: int) -> int | None: ...
+
+
+class LedgerClocks(NamedTuple):
+    """The times of the events of a ledger."""
+
+    group_now: Callable[[str], Now]
+    """Returns the time of a group."""
+    real_ns: Callable[[], int] = clock.monotonic_ns
+    """Returns the monotonic time of the process, nanoseconds."""
+    turn: Callable[[], int] = lambda: 0
+    """Returns the number of the machine's call whose events are being published."""
 
 
 class TriggerBuffer:

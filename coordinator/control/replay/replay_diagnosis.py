@@ -17,6 +17,7 @@ from coordinator.control.diagnosis.oracle_service import OracleSet
 from coordinator.control.diagnosis.violation import OracleFinding, OracleName
 from coordinator.control.ledger.ledger_entry import LedgerEntry
 from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
+from coordinator.control.ledger.rebalance_triggers import LedgerClocks
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.replay.recording_file import RecordingFile
 from coordinator.control.replay.recording_player import PlayedInput, RecordingPlayer
@@ -53,10 +54,10 @@ class ReplayLedger:
             ActionLog(),
             _NoConnections(),
             self._count_partitions,
-            lambda _: self._now,
+            LedgerClocks(
+                lambda _: self._now, lambda: self._now.monotonic_ms * _NS_PER_MS, lambda: self._turn
+            ),
             _MAX_BYTES,
-            real_ns=lambda: self._now.monotonic_ms * _NS_PER_MS,
-            turn=lambda: self._turn,
             topics=lambda: player.shard.topics,
         )
 

@@ -330,11 +330,10 @@ def _add_member(
     groups: ShardGroups, group: ClassicGroup, join: ParsedJoin, member_id: str, builder: OutcomeBuilder
 ) -> None:
     request, context = join.request, join.context
+    client_id, client_host = intern(context.client_id), intern(context.client_host)
+    name = MemberName(member_id, request.group_instance_id, client_id, client_host)
     member = ClassicMember(
-        member_id,
-        request.group_instance_id,
-        intern(context.client_id),
-        intern(context.client_host),
+        name,
         request.session_timeout_ms,
         join.rebalance_timeout_ms,
         group.share_protocols(join.protocols),
@@ -350,7 +349,6 @@ def _add_member(
     if state is PREPARING_REBALANCE and group.initial_join is not None:
         group.new_member_added = True
     group.restart_session(member, builder, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    name = member.name
     builder.add_event(MemberJoined(group.group_id, group.generation_id, name, state.value, was_pending))
 
     def trigger() -> Trigger:
@@ -413,10 +411,7 @@ def _replace_member(
     group.answer_parked(old, ErrorCode.FENCED_INSTANCE_ID, old.member_id, builder)
     group.cancel_session(old, builder)
     new = ClassicMember(
-        new_member_id,
-        instance_id,
-        old.client_id,
-        old.client_host,
+        MemberName(new_member_id, instance_id, old.client_id, old.client_host),
         old.session_timeout_ms,
         old.rebalance_timeout_ms,
         old.protocols,

@@ -62,21 +62,15 @@ class ClassicMember:
 
     def __init__(
         self,
-        member_id: str,
-        group_instance_id: str | None,
-        client_id: str,
-        client_host: str,
+        name: MemberName,
         session_timeout_ms: int,
         rebalance_timeout_ms: int,
         protocols: Protocols,
         assignment: bytes = b"",
         connection_id: int = 0,
     ) -> None:
-        assert member_id, "a member has an id"
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
+        self.member_id, self.group_instance_id, self.client_id, self.client_host = name
+        assert self.member_id, "a member has an id"
         self.session_timeout_ms = session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.protocols = protocols

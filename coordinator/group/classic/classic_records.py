@@ -8,6 +8,7 @@ from coordinator.core.outcome import Fact
 from coordinator.group.classic.classic_group import ClassicGroup
 from coordinator.group.classic.classic_member import ClassicMember
 from coordinator.group.classic.classic_state_machine import STABLE
+from coordinator.group.event_details import MemberName
 from coordinator.group.group_record_codec import build_fact
 from protocol.records.group_record_schemas import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from protocol.records.group_record_serde import GROUP_METADATA, GROUP_METADATA_VERSION
@@ -93,11 +94,9 @@ def _restore_member(metadata: MemberMetadata, protocol_name: str) -> ClassicMemb
     has_timeout = metadata.rebalance_timeout != -1
     if not metadata.member_id:
         raise ValueError("a member has no id")
+    client_id, client_host = intern(metadata.client_id), intern(metadata.client_host)
     return ClassicMember(
-        metadata.member_id,
-        metadata.group_instance_id,
-        intern(metadata.client_id),
-        intern(metadata.client_host),
+        MemberName(metadata.member_id, metadata.group_instance_id, client_id, client_host),
         metadata.session_timeout,
         metadata.rebalance_timeout if has_timeout else metadata.session_timeout,
         ((intern(protocol_name), metadata.subscription),),

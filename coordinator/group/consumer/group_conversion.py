@@ -27,7 +27,7 @@ from coordinator.group.consumer.consumer_member import (
 from coordinator.group.consumer.durable_consumer_group import DurableConsumerGroup
 from coordinator.group.consumer.group_subscription import compute_topics_hash
 from coordinator.group.consumer.heartbeat_validation import GroupApiError
-from coordinator.group.event_details import Trigger
+from coordinator.group.event_details import MemberName, Trigger
 from coordinator.group.group_event_types import GroupConverted, SubscriptionUnreadable
 from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
 from coordinator.group.group_types import GroupType
@@ -316,10 +316,7 @@ def _build_classic_group(
 def _build_classic_member(member: ConsumerMember) -> ClassicMember:
     assert member.classic is not None, member.member_id
     return ClassicMember(
-        member.member_id,
-        member.instance_id,
-        member.client_id,
-        member.client_host,
+        MemberName(member.member_id, member.instance_id, member.client_id, member.client_host),
         member.classic.session_timeout_ms,
         member.rebalance_timeout_ms,
         tuple((intern(each.name), each.metadata) for each in member.classic.supported_protocols),

@@ -61,7 +61,7 @@ def check_known_group(control: ControlPlane, group_id: str) -> None:
     if control.ledger.has_entries(group_id):
         return
     machine = control.group_client.find_partition(group_id).machine
-    if machine is None or machine.view_group(group_id, control.ledger.group_now(group_id)) is None:
+    if machine is None or machine.view_group(group_id, control.clocks.group_now(group_id)) is None:
         raise control.group_removals.no_such_group(group_id)
 
 

@@ -9,6 +9,7 @@ from coordinator.broker.broker_metrics import BrokerMetrics
 from coordinator.control.event_stream import EventStream
 from coordinator.control.ledger.ledger_entry import LedgerEntry, MemberTimeline
 from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
+from coordinator.control.ledger.rebalance_triggers import LedgerClocks
 from coordinator.control.operator_actions import ActionLog
 from coordinator.core import clock
 from coordinator.core.outcome import Outcome
@@ -71,10 +72,12 @@ class ObservedCoordinator(Coordinator):
             self.acts,
             KnownConnections(),
             lambda topic: PARTITIONS if topic == TOPIC else None,
-            lambda _: self.now,
+            LedgerClocks(
+                lambda _: self.now,
+                clock.monotonic_ns if is_moved else lambda: self.now.monotonic_ms * 1_000_000,
+                lambda: self._turn,
+            ),
             ledger_bytes,
-            real_ns=clock.monotonic_ns if is_moved else lambda: self.now.monotonic_ms * 1_000_000,
-            turn=lambda: self._turn,
         )
         self.stream = stream or EventStream()
         self.metrics = BrokerMetrics()

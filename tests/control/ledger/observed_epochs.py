@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from coordinator.control.ledger.ledger_entry import LedgerEntry
 from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
+from coordinator.control.ledger.rebalance_triggers import LedgerClocks
 from coordinator.control.operator_actions import ActionLog
 from coordinator.core.outcome import Outcome
 from coordinator.group.group_event_types import OffsetsCommitted
@@ -38,10 +39,8 @@ class ObservedEpochs(Members):
             self.acts,
             KnownConnections(),
             lambda _: None,
-            lambda _: self.now,
+            LedgerClocks(lambda _: self.now, lambda: self.now.monotonic_ms * 1_000_000, lambda: self._turn),
             ledger_bytes,
-            real_ns=lambda: self.now.monotonic_ms * 1_000_000,
-            turn=lambda: self._turn,
             topics=lambda: self.topics,
         )
         super().__init__(self.topics)

@@ -5,6 +5,7 @@ import tracemalloc
 
 from coordinator.control.ledger.ledger_storage import GROUP_OVERHEAD, LedgerStore, StoredEntry
 from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
+from coordinator.control.ledger.rebalance_triggers import LedgerClocks
 from coordinator.control.operator_actions import ActionLog
 from coordinator.core.outcome import Now
 from coordinator.group.event_details import MemberAssignment, MemberName, RebalanceCause, Trigger
@@ -109,7 +110,8 @@ class Storm:
 
 def test_a_storm_of_groups_of_a_thousand_members_stays_within_the_bound() -> None:
     most = 32 * 1024
-    ledger = RebalanceLedger(ActionLog(), KnownConnections(), lambda _: MEMBERS, lambda _: Now(0, 0), most)
+    clocks = LedgerClocks(lambda _: Now(0, 0))
+    ledger = RebalanceLedger(ActionLog(), KnownConnections(), lambda _: MEMBERS, clocks, most)
     storm = Storm(ledger)
     for group in range(3):
         storm.rebalance(f"g{group}", 1)

@@ -73,7 +73,7 @@ def test_members_of_enumerations_are_themselves() -> None:
 
 
 def test_an_object_that_is_named_twice_is_one() -> None:
-    member = ClassicMember("a-1", None, "a", "/127.0.0.1", 10_000, 60_000, (("range", b""),))
+    member = ClassicMember(MemberName("a-1", None, "a", "/127.0.0.1"), 10_000, 60_000, (("range", b""),))
     member.session_deadline_ms = 12
     first, second = there_and_back([member, {"last": member}])
     assert first is second["last"]
