@@ -7,10 +7,8 @@ Source: the log statements of Kafka's `GroupMetadataManager` and `GroupCoordinat
 """
 
 import logging
-from bisect import insort
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import Enum, IntEnum
-from operator import itemgetter
 from typing import Any, Final
 
 from msgspec.structs import asdict
@@ -19,6 +17,7 @@ from coordinator.broker.broker_metrics import BrokerMetrics
 from coordinator.broker.consumer_group_log_lines import CONSUMER_GROUP_LINES
 from coordinator.broker.group_event_text import format_completed, format_refusal, format_waits
 from coordinator.core.daemon_log import LogLineLimit
+from coordinator.core.interceptors import RankedList
 from coordinator.core.message_text import MAX_PRINTED, printable
 from coordinator.core.outcome import Now, Outcome
 from coordinator.core.shared_types import CONSUMER_OFFSETS
@@ -90,9 +89,6 @@ EventListener = Callable[[int, GroupEvent, int, Now], None]
 """Takes the number of an offsets partition, an event of one of its groups, the event's number and group time."""
 
 
-_BY_RANK: Final = itemgetter(0)
-
-
 class EventRank(IntEnum):
     """The order in which subscribers get an event."""
 
@@ -124,7 +120,7 @@ class GroupEventBus:
     def __init__(self, metrics: BrokerMetrics, line_limit: LogLineLimit) -> None:
         self.first_number = 0
         """The number of the first event of the current turn."""
-        self._ranked: list[tuple[int, EventListener]] = []
+        self._ranked: RankedList[EventListener] = RankedList()
         self.subscribers: tuple[EventListener, ...] = ()
         """The subscribers in their order. Each change replaces the tuple, also during an event."""
         self._commit_subscribers: tuple[EventListener, ...] = ()
@@ -139,17 +135,13 @@ class GroupEventBus:
             rank: Place among the subscribers, usually an `EventRank`.
             on_event: Takes the event. It must not be subscribed yet.
         """
-        assert on_event not in self.subscribers, on_event
-        insort(self._ranked, (rank, on_event), key=_BY_RANK)
-        self._list_subscribers()
+        self._ranked.add(rank, on_event)
+        self.subscribers = tuple(self._ranked)
 
     def unsubscribe(self, on_event: EventListener) -> None:
         """Remove a subscriber. Raises ValueError if it is not subscribed."""
-        del self._ranked[self.subscribers.index(on_event)]
-        self._list_subscribers()
-
-    def _list_subscribers(self) -> None:
-        self.subscribers = tuple(on_event for _, on_event in self._ranked)
+        self._ranked.remove(on_event)
+        self.subscribers = tuple(self._ranked)
 
     def subscribe_to_commits(self, on_event: EventListener) -> None:
         """Pass the events of commits to `on_event`, too."""

@@ -7,12 +7,13 @@ is the plain call, at no cost.
 """
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from operator import itemgetter
 from typing import Final, Generic, TypeVar
 
 C = TypeVar("C")
+T = TypeVar("T")
 
 _BY_RANK: Final = itemgetter(0)
 
@@ -30,21 +31,39 @@ class InterceptorRank(IntEnum):
     """Observe stored commits."""
 
 
-class InterceptorChain(Generic[C]):
-    """The interceptors of one call. An interceptor takes the next call, and returns the call to use instead."""
+class RankedList(Generic[T]):
+    """Items in the order of their ranks. Within a rank, the earlier ones come first."""
 
-    __slots__ = ("_entries", "_on_changed")
+    __slots__ = ("_entries",)
 
-    def __init__(self, on_changed: Callable[[], None]) -> None:
-        """Create an empty chain. `on_changed` is called after each change, and composes the call again."""
-        self._entries: list[tuple[int, Callable[[C], C]]] = []
-        self._on_changed = on_changed
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, T]] = []
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __contains__(self, interceptor: Callable[[C], C]) -> bool:
-        return any(entry == interceptor for _, entry in self._entries)
+    def __iter__(self) -> Iterator[T]:
+        return (item for _, item in self._entries)
+
+    def add(self, rank: int, item: T) -> None:
+        """Add an item that is not in the list."""
+        assert item not in self, item
+        insort(self._entries, (rank, item), key=_BY_RANK)
+
+    def remove(self, item: T) -> None:
+        """Remove an item. Raises ValueError if it is not in the list."""
+        del self._entries[list(self).index(item)]
+
+
+class InterceptorChain(RankedList[Callable[[C], C]], Generic[C]):
+    """The interceptors of one call. An interceptor takes the next call, and returns the call to use instead."""
+
+    __slots__ = ("_on_changed",)
+
+    def __init__(self, on_changed: Callable[[], None]) -> None:
+        """Create an empty chain. `on_changed` is called after each change, and composes the call again."""
+        super().__init__()
+        self._on_changed = on_changed
 
     def add(self, rank: int, interceptor: Callable[[C], C]) -> None:
         """Add an interceptor that is not in the chain. Within a rank, earlier ones are nearer to the caller.
@@ -53,18 +72,16 @@ class InterceptorChain(Generic[C]):
             rank: Place in the chain, usually an `InterceptorRank`; the lowest rank is nearest to the caller.
             interceptor: Takes the next call, and returns the call to use instead.
         """
-        assert interceptor not in self, interceptor
-        insort(self._entries, (rank, interceptor), key=_BY_RANK)
+        super().add(rank, interceptor)
         self._on_changed()
 
     def remove(self, interceptor: Callable[[C], C]) -> None:
         """Remove an interceptor. Raises ValueError if it is not in the chain."""
-        place = [entry for _, entry in self._entries].index(interceptor)
-        del self._entries[place]
+        super().remove(interceptor)
         self._on_changed()
 
     def compose(self, call: C) -> C:
         """Return `call` behind all interceptors; `call` itself without any."""
-        for _, intercept in reversed(self._entries):
+        for intercept in reversed(list(self)):
             call = intercept(call)
         return call
