@@ -11,7 +11,7 @@ Source: Kafka's `KafkaApis.handleOffsetCommitRequest`, `handleOffsetFetchRequest
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from coordinator.apis.group_handlers import GroupRouter
 from coordinator.apis.request_task import (
@@ -55,17 +55,15 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-
-if TYPE_CHECKING:
-    from protocol.messages.txn_offset_commit import TxnOffsetCommitRequestTopic, TxnOffsetCommitResponseTopic
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequestTopic, TxnOffsetCommitResponseTopic
 
 COMMIT_TOPIC_IDS_SINCE: Final = 10
 _SEVERAL_GROUPS_SINCE: Final = 8
 _FETCH_TOPIC_IDS_SINCE: Final = 10
 MAX_TOPICS_PER_PART: Final = 500
 """Topics of one request to a group. Other requests are answered after each one."""
-T = TypeVar("T", OffsetCommitRequestTopic, "TxnOffsetCommitRequestTopic")
-R = TypeVar("R", OffsetCommitResponseTopic, "TxnOffsetCommitResponseTopic")
+T = TypeVar("T", OffsetCommitRequestTopic, TxnOffsetCommitRequestTopic)
+R = TypeVar("R", OffsetCommitResponseTopic, TxnOffsetCommitResponseTopic)
 
 
 class CommitTopicResolver(Generic[T, R]):

@@ -3,17 +3,14 @@
 import asyncio
 import os
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from coordinator.cli.output_streams import warn
 from coordinator.cli.settings_loader import load_settings
 from coordinator.config.config_errors import ConfigError
-
-if TYPE_CHECKING:
-    from coordinator.config.properties import Config
-    from coordinator.config.settings import Settings
+from coordinator.config.properties import Config
+from coordinator.config.settings import Settings
 
 EPILOG = """Properties come from --config, the environment and -o, as for `groupd serve`; cluster.etcd.endpoints is
 required. etcd must not have keys of the cluster yet, no process may use the directories, and no transaction may be
@@ -75,7 +72,7 @@ def import_cluster(
 
 
 async def _import_directories(
-    settings: "Settings", config: "Config", paths: list[str], node_id: int | None
+    settings: Settings, config: Config, paths: list[str], node_id: int | None
 ) -> list[str]:
     from storage.optional_dependencies import require_extra
 

@@ -68,7 +68,7 @@ async def test_an_error_of_one_part_does_not_keep_the_others() -> None:
 async def test_a_cancelled_stop_closes_the_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clients of a namespace, whose process goes on, do not wait for responses that never come."""
+    """The process of a namespace continues, and its clients must not wait for responses that never come."""
     server = await start(settings(tmp_path))
     is_draining = asyncio.Event()
 

@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+import tests
 from tests.cli.test_serve import FREE, TIMEOUT_S, clean_environment
+from tests.tooling.composition import Module, list_typing_imports
+
+ROOT = Path(tests.__file__).parents[1]
 
 OURS = ("coordinator", "protocol", "storage")
 LOADED_WHEN_USED = {
@@ -48,6 +52,20 @@ def test_a_plain_broker_loads_few_modules(start: dict[str, Any]) -> None:
     modules: list[str] = start["modules"]
     assert not LOADED_WHEN_USED.intersection(modules)
     assert len([name for name in modules if name.startswith(OURS)]) <= MAX_MODULES
+
+
+def test_imports_for_types_are_of_modules_that_are_loaded_later(start: dict[str, Any]) -> None:
+    """Of any other module a plain import costs nothing."""
+    loaded = {name for name in start["modules"] if name.startswith(OURS)}
+    needless = []
+    for name in sorted(loaded):
+        path = Path(name.replace(".", "/")).with_suffix(".py")
+        if (ROOT / path).exists():  # a package has no imports
+            module = Module(path.as_posix(), (ROOT / path).read_text())
+            needless += [
+                f"{name}: {imported}" for imported in list_typing_imports(module) if imported in loaded
+            ]
+    assert needless == []
 
 
 def test_a_start_generates_no_dataclass(start: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 MAX_PARAMETERS = 7
@@ -107,12 +107,18 @@ def _last_name(node: ast.expr) -> str:
 
 
 def typing_imports(module: Module) -> Iterator[str]:
-    """An import only for types hides a circle, unless it is of a module that is loaded late."""
+    """An import only for types hides a circle, unless a function of the module imports the same module late."""
+    late = {name for function in _functions(module.tree) for name in _list_imports(ast.walk(function))}
+    yield from (f"{module.path}: {name}" for name in list_typing_imports(module) if name not in late)
+
+
+def list_typing_imports(module: Module) -> Iterator[str]:
+    """Our own modules that a module imports only for types."""
     for block in module.nodes:
         if isinstance(block, ast.If) and _last_name(block.test) == "TYPE_CHECKING":
             for node in block.body:
                 if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in OWN_PACKAGES:
-                    yield f"{module.path}: {node.module}"
+                    yield str(node.module)
 
 
 def server_imports(module: Module) -> Iterator[str]:
@@ -134,8 +140,12 @@ RULES = (
 
 def list_imports(module: Module) -> set[str]:
     """The imports of a module by name, also those for types and in functions."""
+    return _list_imports(module.nodes)
+
+
+def _list_imports(nodes: Iterable[ast.AST]) -> set[str]:
     found = set()
-    for node in module.nodes:
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
     return found

@@ -44,7 +44,7 @@ class LedgerClocks(NamedTuple):
     real_ns: Callable[[], int] = clock.monotonic_ns
     """Returns the monotonic time of the process, nanoseconds."""
     turn: Callable[[], int] = lambda: 0
-    """Returns the number of the machine's call whose events are being published."""
+    """Returns the number of the machine's current call, which publishes the events."""
 
 
 class TriggerBuffer:
