@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from coordinator.core.message_text import format_count, format_seconds
 from coordinator.group.group_event_types import (
     ConsumerHeartbeatRefused,
     ConsumerMemberFenced,
@@ -21,7 +22,7 @@ from coordinator.group.group_event_types import (
     RegexesUnresolved,
     TargetComputed,
 )
-from coordinator.group.member_text import format_count, format_member_client, format_seconds
+from coordinator.group.member_text import format_member_client
 
 DEBUG, INFO, WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 

@@ -18,7 +18,7 @@ from coordinator.broker.consumer_group_log_lines import CONSUMER_GROUP_LINES
 from coordinator.broker.group_event_text import format_completed, format_refusal, format_waits
 from coordinator.core.daemon_log import LogLineLimit
 from coordinator.core.interceptors import RankedList
-from coordinator.core.message_text import MAX_PRINTED, printable
+from coordinator.core.message_text import MAX_PRINTED, format_count, format_list, format_seconds, printable
 from coordinator.core.outcome import Now, Outcome
 from coordinator.core.shared_types import CONSUMER_OFFSETS
 from coordinator.group.event_details import MemberName
@@ -66,11 +66,8 @@ from coordinator.group.group_event_types import (
 from coordinator.group.group_interface import GroupTimeSource
 from coordinator.group.member_text import (
     format_client,
-    format_count,
-    format_list,
     format_member_address,
     format_member_client,
-    format_seconds,
     printable_name,
 )
 from coordinator.runtime.coordinator_partition import CoordinatorPartition

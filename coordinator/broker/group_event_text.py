@@ -5,6 +5,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from coordinator.core.message_text import format_count, format_list, format_seconds
 from coordinator.group.classic.classic_state_machine import EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.event_details import (
     AwaitedMember,
@@ -31,12 +32,9 @@ from coordinator.group.group_event_types import (
 )
 from coordinator.group.member_text import (
     format_assignment,
-    format_count,
-    format_list,
     format_member,
     format_member_address,
     format_member_client,
-    format_seconds,
     printable_name,
     shorten_member_id,
 )

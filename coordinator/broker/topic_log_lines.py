@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Final
 
 from coordinator.core.daemon_log import LogLineLimit, format_repeats
-from coordinator.core.message_text import printable
-from coordinator.group.member_text import format_client, format_list
+from coordinator.core.message_text import format_list, printable
+from coordinator.group.member_text import format_client
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import (
     ConfigChanged,

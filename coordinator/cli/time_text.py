@@ -1,6 +1,4 @@
-"""Parses and formats times and durations for command lines. Times are milliseconds since 1970, durations are
-milliseconds.
-"""
+"""Parses and formats times in ISO 8601 for command lines. Times are milliseconds since 1970."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -46,24 +44,3 @@ def _iso_second(second: int) -> str | None:
     except OverflowError:
         return None
     return time.replace(tzinfo=None).isoformat()
-
-
-def time_of_day(timestamp_ms: int) -> str:
-    """On the clock of this machine, to the millisecond, as the daemon's log has it."""
-    try:
-        return (_EPOCH + timedelta(milliseconds=timestamp_ms)).astimezone().strftime("%H:%M:%S.%f")[:-3]
-    except (OverflowError, OSError, ValueError):
-        return str(timestamp_ms)
-
-
-def format_duration(milliseconds: int) -> str:
-    """`2 ms`, `2.7 s`, `45 s`, `4.8 min`, `3.2 h`."""
-    if milliseconds < 1_000:
-        return f"{milliseconds} ms"
-    seconds = milliseconds / 1000
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.1f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

@@ -8,9 +8,8 @@ of the consumer protocol or, in some functions, too long to decode.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_list, printable
 from coordinator.group.group_view import GroupView, MemberView
-from coordinator.group.member_text import format_list
 from coordinator.group.topics_image import TopicsImage
 from protocol.consumer_protocol import (
     PROTOCOL_TYPE,

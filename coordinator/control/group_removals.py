@@ -3,7 +3,6 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
@@ -11,7 +10,7 @@ from msgspec import Struct
 
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core import clock
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_seconds, format_time_of_day, printable
 from coordinator.core.outcome import Now
 from coordinator.core.wire_name import wire_name
 from coordinator.group.group_event_types import GroupDeleted, GroupEvent
@@ -147,9 +146,9 @@ def why_absent(removal: GroupRemoval | None) -> str:
     That is when and why it was removed, or, for None, that groupd has no record of it."""
     if removal is None:
         return "since its start groupd has seen no member and no committed offset of it"
-    at = datetime.fromtimestamp(removal.at_ms / 1000).astimezone().strftime("%H:%M:%S")
-    ago_s = max(0, clock.wall_ms() - removal.at_ms) / 1000
-    return f"it was removed at {at}, {ago_s:.1f} s ago: {removal.detail}"
+    at = format_time_of_day(removal.at_ms)
+    ago = format_seconds(max(0, clock.wall_ms() - removal.at_ms))
+    return f"it was removed at {at}, {ago} ago: {removal.detail}"
 
 
 def removal_value(removal: GroupRemoval) -> dict[str, object]:

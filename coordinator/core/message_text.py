@@ -1,9 +1,11 @@
-"""Text for people: client text with its unprintable characters escaped, addresses of peers, suggestions for
-misspelt names, and the error of a failed start.
+"""Text for people: client text with its unprintable characters escaped, addresses of peers, durations, times,
+counts, lists and ranges, suggestions for misspelt names, and the error of a failed start.
 """
 
 import re
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
 from typing import Final
 
 MAX_PRINTED: Final = 200
@@ -49,6 +51,68 @@ def escape_unprintable(text: str) -> str:
 def _escape_character(found: re.Match[str]) -> str:
     character = found[0]
     return character if character.isprintable() else character.encode("unicode_escape").decode()
+
+
+_DURATION_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+
+
+def format_duration(milliseconds: int) -> str:
+    """Format a duration for a table or a label: `2 ms`, `2.69 s`, `45 s`, `5 min 3 s`, `8 d 2 h`.
+
+    A duration in two units is rounded to the smaller one.
+    """
+    if milliseconds < 1000:
+        return f"{milliseconds} ms"
+    for (unit_ms, unit), (smaller_ms, smaller) in pairwise(_DURATION_UNITS):
+        whole, rest = divmod(round(milliseconds / smaller_ms), unit_ms // smaller_ms)
+        if whole:
+            return f"{whole} {unit} {rest} {smaller}" if rest else f"{whole} {unit}"
+    return f"{milliseconds / 1000:.{2 if milliseconds < 10_000 else 0}f} s"
+
+
+def format_seconds(milliseconds: float) -> str:
+    """Format a duration for a sentence: `0.3 s`, `12 s`, `300 s`."""
+    return f"{milliseconds / 1000:.{1 if milliseconds < 10_000 else 0}f} s"
+
+
+def format_time_of_day(timestamp_ms: int) -> str:
+    """Format a time in milliseconds since 1970, in the time zone of this machine: `12:04:51.218`."""
+    seconds, milliseconds = divmod(timestamp_ms, 1000)
+    try:
+        return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{milliseconds:03d}"
+    except (OverflowError, OSError, ValueError):
+        return str(timestamp_ms)  # a time that no calendar has
+
+
+def format_count(number: int, noun: str) -> str:
+    """Format a count: `1 member`, `3 members`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def format_list(texts: Sequence[str], total: int, separator: str = ", ") -> str:
+    """Join the first texts of a list with `total` entries: `alice, bob and 8 more`."""
+    more = total - len(texts)
+    return separator.join(texts) + (f" and {more} more" if more else "")
+
+
+def list_ranges(numbers: Iterable[int], joint: str = "-") -> list[str]:
+    """Return the ranges of consecutive numbers in ascending order: `0-2`, `5`. `joint` joins two ends."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number <= ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return [f"{first}" if first == last else f"{first}{joint}{last}" for first, last in ranges]
+
+
+_MAX_RANGES: Final = 12
+
+
+def format_ranges(numbers: Iterable[int]) -> str:
+    """Format the numbers of partitions: `0-5 7`, and of many ranges the first 12."""
+    ranges = list_ranges(numbers)
+    return format_list(ranges[:_MAX_RANGES], len(ranges), " ")
 
 
 class StartFailed(Exception):

@@ -5,6 +5,7 @@ from functools import cache
 from struct import Struct
 from typing import Any, Final, Protocol, Self
 
+from coordinator.core.message_text import list_ranges
 from coordinator.core.outcome import EncodedFact, Fact
 from protocol.records.group_record_schemas import (
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -45,23 +46,12 @@ _TOPIC_BYTES: Final = 16 + 1  # id and tags of a topic in either
 _new_encoded = tuple.__new__
 
 
-def _format_ranges(numbers: Iterable[int]) -> str:
-    """Format numbers as ranges: 0 to 2, 5."""
-    spans: list[list[int]] = []
-    for number in sorted(numbers):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ", ".join(f"{first} to {last}" if last > first else f"{first}" for first, last in spans)
-
-
 class GroupRecordCodec:
     """The codec for the supported records of `__consumer_offsets`."""
 
     contents: Final = (
         f"groups, of record types "
-        f"{_format_ranges(number for kind in SERVED_TYPES for number in kind.numbers)}"
+        f"{', '.join(list_ranges((number for kind in SERVED_TYPES for number in kind.numbers), ' to '))}"
     )
 
     def encode(self, fact: Fact) -> EncodedFact:

@@ -1,4 +1,4 @@
-"""The text form of members, clients, times and partitions in log lines.
+"""The text form of members, clients and assignments in log lines.
 
 Input text must already be printable (`message_text.printable`), except for the data decoded here.
 """
@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_count, list_ranges, printable
 from coordinator.group.event_details import MemberName
 from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from protocol.primitives import Malformed
@@ -64,22 +64,6 @@ def format_member_address(name: MemberName) -> str:
     return f"{format_member(name)} at {name.client_host.removeprefix('/')}"
 
 
-def format_seconds(milliseconds: int) -> str:
-    """Format a duration: `0.3 s`, `12 s`."""
-    return f"{milliseconds / 1000:.{1 if milliseconds < 10_000 else 0}f} s"
-
-
-def format_count(number: int, noun: str) -> str:
-    """Format a count: `1 member`, `3 members`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def format_list(texts: Sequence[str], total: int, separator: str = ", ") -> str:
-    """Join the first texts of a list with `total` entries."""
-    more = total - len(texts)
-    return separator.join(texts) + (f" and {more} more" if more else "")
-
-
 def format_assignment(data: bytes, protocol_type: str | None) -> str:
     """Format an assignment as far as the coordinator can decode it: `orders 0-2, payments 1`."""
     if not data:
@@ -94,20 +78,15 @@ def format_assignment(data: bytes, protocol_type: str | None) -> str:
         return format_count(len(data), "byte")
     owned = {topic: numbers for topic, numbers in partitions.items() if numbers}
     texts = [
-        f"{printable(topic, _MAX_NAME)} {_format_ranges(numbers)}"
+        f"{printable(topic, _MAX_NAME)} {_format_partitions(numbers)}"
         for topic, numbers in list(owned.items())[:_MAX_TOPICS]
     ]
     more = len(owned) - len(texts)
     return ", ".join(texts) + (f" and {format_count(more, 'more topic')}" if more else "") or "nothing"
 
 
-def _format_ranges(numbers: list[int]) -> str:
+def _format_partitions(numbers: Sequence[int]) -> str:
     """Format partition numbers: `0-2 5 7-9`."""
-    ranges: list[list[int]] = []
-    for number in sorted(numbers):
-        if ranges and number <= ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_MAX_RANGES]]
-    return " ".join(texts) + (f" … ({len(numbers)} partitions)" if len(ranges) > _MAX_RANGES else "")
+    ranges = list_ranges(numbers)
+    more = f" … ({len(numbers)} partitions)" if len(ranges) > _MAX_RANGES else ""
+    return " ".join(ranges[:_MAX_RANGES]) + more

@@ -3,10 +3,8 @@ from hypothesis import strategies as st
 
 from coordinator.group.member_text import (
     format_assignment,
-    format_list,
     format_member,
     format_member_address,
-    format_seconds,
     printable_name,
 )
 from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartitions, encode_assignment
@@ -54,15 +52,3 @@ def test_a_member_is_named_by_the_beginning_of_its_id() -> None:
     static = printable_name(named(f"i1-{UUID}", "i1", "bob"))
     assert format_member(static) == "i1-e4fa5815 (client bob)"
     assert format_member(printable_name(named("own-id", client_id=""))) == "own-id (client without a name)"
-
-
-def test_times_and_lists() -> None:
-    assert [format_seconds(time_ms) for time_ms in (0, 340, 9_949, 10_000, 299_600)] == [
-        "0.0 s",
-        "0.3 s",
-        "9.9 s",
-        "10 s",
-        "300 s",
-    ]
-    assert format_list(["a", "b"], 2) == "a, b"
-    assert format_list(["a", "b"], 9) == "a, b and 7 more"

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coordinator.cli.time_text import time_of_day
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_time_of_day, printable
 from coordinator.group.group_types import STATE_NAMES
 
 STATES: Final = STATE_NAMES
@@ -59,7 +58,7 @@ def format_event(
 
 
 def _format_time(at_ms: Any) -> str:
-    return time_of_day(at_ms) if isinstance(at_ms, int) else "-"
+    return format_time_of_day(at_ms) if isinstance(at_ms, int) else "-"
 
 
 def _format_value(value: Any) -> str:

@@ -10,13 +10,13 @@ from coordinator.cli.control.api_answers import parse_group_description, parse_g
 from coordinator.cli.control.api_client import ApiClient
 from coordinator.cli.control.event_line import state_style
 from coordinator.cli.text_table import EMPTY_CELL, Column, format_cell
-from coordinator.cli.time_text import format_duration
 from coordinator.control.admin.group_models import (
     GroupDescription,
     GroupOffsets,
     GroupSummary,
     RebalanceDescription,
 )
+from coordinator.core.message_text import format_duration, format_list
 
 COLUMNS: Final = (
     Column("group", wraps=True, style=lambda _: "bold"),
@@ -93,7 +93,5 @@ def format_board_row(shown: GroupWithOffsets) -> list[str]:
 
 def _format_cause(rebalance: RebalanceDescription) -> str:
     awaited = [one.client_id for one in rebalance.awaited]
-    whom = ", ".join(awaited[:_MAX_AWAITED])
-    more = f" and {len(awaited) - _MAX_AWAITED} more" if len(awaited) > _MAX_AWAITED else ""
-    waits = f"; awaits {whom}{more}" if awaited else ""
+    waits = f"; awaits {format_list(awaited[:_MAX_AWAITED], len(awaited))}" if awaited else ""
     return f"{rebalance.cause}{waits}"

@@ -26,9 +26,9 @@ from coordinator.cli.control.event_line import STATES, state_style
 from coordinator.cli.output_streams import Output
 from coordinator.cli.table_output import print_fields, print_table
 from coordinator.cli.text_table import EMPTY_CELL, Column, format_cell
-from coordinator.cli.time_text import InvalidTime, format_duration, iso_time, parse_time
+from coordinator.cli.time_text import InvalidTime, iso_time, parse_time
 from coordinator.control.admin.group_models import GroupDescription, GroupOffsets, MemberDescription
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_count, format_duration, format_ranges, printable
 
 SUBCOMMANDS: Final = {
     "delete": Subcommand("cli.control.group_commands:delete_group", "Delete a group that has no members."),
@@ -100,7 +100,6 @@ Examples:
 groupd groups describe billing
 groupd groups describe billing --json | jq .offsets.lag"""
 
-_MAX_RANGES: Final = 12
 _MIN_END_LENGTH: Final = 4
 
 
@@ -220,8 +219,9 @@ def _list_fields(
         yield "no owner", "; ".join(unowned)
     if offsets.lag is not None:
         unknown = sum(one.offset is not None and one.lag is None for one in offsets.offsets)
-        partitions = "partition" if unknown == 1 else "partitions"
-        lacking = f", without {unknown} {partitions} of unknown log end offset" if unknown else ""
+        lacking = (
+            f", without {format_count(unknown, 'partition')} of unknown log end offset" if unknown else ""
+        )
         yield "lag", f"{offsets.lag}{lacking}"
 
 
@@ -276,18 +276,6 @@ def _format_member_row(member: MemberDescription, label: str) -> list[str]:
         format_cell(member.awaits),
         format_cell("; ".join(assigned)),
     ]
-
-
-def format_ranges(numbers: list[int]) -> str:
-    """Partitions in few words: `0-5 7`."""
-    found: list[list[int]] = []
-    for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    texts = [str(first) if first == last else f"{first}-{last}" for first, last in found[:_MAX_RANGES]]
-    return " ".join(texts) + (f" and {len(found) - _MAX_RANGES} more" if len(found) > _MAX_RANGES else "")
 
 
 RESET_EPILOG: Final = """The group must have no members: stop its consumers first. Examples:

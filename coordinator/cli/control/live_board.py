@@ -15,8 +15,8 @@ from coordinator.cli.control.event_follower import EventFollower, FollowedEvent
 from coordinator.cli.control.event_line import format_event, state_style
 from coordinator.cli.control.group_board import COLUMNS, GroupBoard, GroupWithOffsets, format_board_row
 from coordinator.cli.rich_output import create_terminal_table
-from coordinator.cli.time_text import time_of_day
 from coordinator.core import clock
+from coordinator.core.message_text import format_count, format_time_of_day
 
 _MIN_REFRESH_S: Final = 0.25
 """The minimum time between two updates, however many events there are."""
@@ -104,11 +104,13 @@ class LiveBoard:
 
     def _render_heading(self) -> Text:
         heading = Text(no_wrap=True, overflow="ellipsis")
-        heading.append("groupd ", "bold").append(f"{self._client.url}  {time_of_day(clock.wall_ms())[:8]}  ")
+        heading.append("groupd ", "bold").append(
+            f"{self._client.url}  {format_time_of_day(clock.wall_ms())[:8]}  "
+        )
         if self._error_text:
             return heading.append(self._error_text, "red")
         counts = Counter(summary.state for summary in self._board.summaries)
-        heading.append(f"{counts.total()} group{'' if counts.total() == 1 else 's'}")
+        heading.append(format_count(counts.total(), "group"))
         for state, count in sorted(counts.items()):
             heading.append("  ").append(f"{count} {state}", state_style(state))
         return heading

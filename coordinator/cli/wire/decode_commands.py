@@ -13,7 +13,7 @@ from uuid import UUID
 import click
 
 from coordinator.cli.wire.wire_command import parse_hex, read_input
-from coordinator.core.message_text import printable, suggest
+from coordinator.core.message_text import format_count, printable, suggest
 from protocol.apis import APIS, Api
 from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from protocol.message_annotation import (
@@ -116,7 +116,7 @@ def format_value(note: FieldNote) -> str:
     if note.end == UNFINISHED:
         return "…"
     if note.count is not None:
-        return f"{note.count} element{'' if note.count == 1 else 's'}"
+        return format_count(note.count, "element")
     if value is None:
         return "null" if note.kind.endswith("?") else ""
     if note.kind.startswith("uuid"):

@@ -24,7 +24,7 @@ from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core import clock
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_count, printable
 from coordinator.core.outcome import Now
 from coordinator.core.wire_name import wire_name
 from coordinator.group.group_event_types import GroupEvent, RebalanceStarted
@@ -257,9 +257,9 @@ class CoordinatorFailover:
         assert partition.machine is not None
         groups = partition.machine.list_group_ids()
         move = self._failovers[partition.number] = _PartitionFailover(partition, groups, by, to)
-        count = len(groups)
+        count = format_count(len(groups), "group")
         where = "" if to is None else f" to broker {to}"
-        what = f"{partition.name} moves{where}, with it {count} group{'' if count == 1 else 's'}"
+        what = f"{partition.name} moves{where}, with it {count}"
         self._actions.record_action(ACTION_KIND, what, group_id, by)
         reason = f"failover requested by {printable(by or 'control')}"
         self._services.membership.release_coordinator(partition.name, reason)

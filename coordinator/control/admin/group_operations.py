@@ -30,7 +30,7 @@ from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.member_connections import ConnectionSnapshot, MemberConnections
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_count, printable
 from coordinator.core.outcome import Now
 from coordinator.core.time_budget import Budget, TimeBudget
 from coordinator.group.classic.classic_state_machine import ClassicGroupState
@@ -364,7 +364,7 @@ def refused_problem(error: ErrorCode, what: str, view: GroupView | None) -> Prob
     if view is not None and view.members:
         names = [printable(member.name.client_id) for member in view.members[:_MAX_NAMED_CLIENTS]]
         names += ["…"] if len(view.members) > _MAX_NAMED_CLIENTS else []
-        count = "1 member" if len(view.members) == 1 else f"{len(view.members)} members"
+        count = format_count(len(view.members), "member")
         why = f" It is {view.state} with {count} ({', '.join(names)}), but must be Empty."
     state = None if view is None else view.state
     return Problem(

@@ -19,7 +19,7 @@ from msgspec import to_builtins
 
 from coordinator.broker.group_event_log import EventRank, GroupEventBus
 from coordinator.broker.services import Services
-from coordinator.control.clock.clock_models import ClockAdvanceResult, FiredDeadline, format_duration
+from coordinator.control.clock.clock_models import ClockAdvanceResult, FiredDeadline
 from coordinator.control.clock.clock_registry import ClockRegistry
 from coordinator.control.clock.disconnected_members import SilentMembers
 from coordinator.control.clock.event_capture import capture_events, summarize_events
@@ -35,7 +35,7 @@ from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core import clock
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_duration, printable
 from coordinator.core.time_budget import TimeBudget
 from coordinator.group.event_details import AwaitedRequest, MemberName
 from coordinator.group.group_config import NEW_MEMBER_JOIN_TIMEOUT_MS

@@ -1,11 +1,10 @@
 """API models of clocks and of the results of clock and member operations, and their text for a terminal."""
 
-from itertools import pairwise
-from typing import Final, Literal
+from typing import Literal
 
 from msgspec import Struct, field
 
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_count, format_duration, printable
 from coordinator.core.wire_name import wire_name
 
 ClockOwner = Literal["group", "default", "process"]
@@ -108,18 +107,6 @@ class OffsetExpiryResult(Struct, frozen=True, kw_only=True):
     why_not: str | None
 
 
-_DURATION_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
-
-
-def format_duration(ms: int) -> str:
-    """ "45.0 s", "5 min 3 s", "8 d 2 h": to the nearest of the smaller unit."""
-    for (unit_ms, unit), (smaller_ms, smaller) in pairwise(_DURATION_UNITS):
-        whole, rest = divmod(round(ms / smaller_ms), unit_ms // smaller_ms)
-        if whole:
-            return f"{whole} {unit} {rest} {smaller}" if rest else f"{whole} {unit}"
-    return f"{ms / 1000:.1f} s"
-
-
 def format_clock(state: ClockState) -> str:
     """Describe the state of a clock."""
     who = "The default clock" if state.group_id is None else f"The clock of {printable(state.group_id)}"
@@ -181,9 +168,8 @@ def _format_rebalance(rebalance: int | None) -> str:
 
 def format_disconnect(disconnected: MemberDisconnectResult) -> str:
     """Describe a disconnected member."""
-    count = disconnected.connections
-    closed = f"{count} connection{'' if count == 1 else 's'} of {printable(disconnected.client_id)}"
-    return f"{closed} ({printable(disconnected.disconnected)}) closed."
+    closed = format_count(disconnected.connections, "connection")
+    return f"{closed} of {printable(disconnected.client_id)} ({printable(disconnected.disconnected)}) closed."
 
 
 def format_offset_expiry(expired: OffsetExpiryResult) -> str:

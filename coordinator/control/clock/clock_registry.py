@@ -17,7 +17,7 @@ from typing import Final
 
 from coordinator.broker.group_event_log import EventRank
 from coordinator.broker.services import Services
-from coordinator.control.clock.clock_models import ClockState, NextDeadline, format_duration
+from coordinator.control.clock.clock_models import ClockState, NextDeadline
 from coordinator.control.clock.clocked_shard import ClockedShard
 from coordinator.control.clock.disconnected_members import DisconnectedMemberReaper, DisconnectedMembers
 from coordinator.control.clock.group_time import GroupTime, GroupTimeTable
@@ -28,13 +28,12 @@ from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core import clock
 from coordinator.core.interceptors import InterceptorRank
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_count, format_duration, printable
 from coordinator.core.outcome import Now
 from coordinator.group.group_event_types import GroupEvent, GroupLoaded
 from coordinator.group.group_requests import ExpireMember, ShiftDeadlines
 from coordinator.group.group_shard import GroupShard
 from coordinator.group.group_view import GroupView
-from coordinator.group.member_text import format_count
 from coordinator.runtime.coordinator_partition import CoordinatorPartition
 from coordinator.runtime.partition_lifecycle import PartitionState
 

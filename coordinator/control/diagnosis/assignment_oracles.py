@@ -38,7 +38,7 @@ from coordinator.control.consumer_protocol_payloads import (
 )
 from coordinator.control.diagnosis.oracle import CHECK_PERIOD_MS, EventHandler, OracleContext, format_member
 from coordinator.control.diagnosis.violation import OracleFinding, OracleName, Severity
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_list, format_seconds, printable
 from coordinator.core.time_budget import Budget
 from coordinator.group.classic.classic_state_machine import ClassicGroupState
 from coordinator.group.event_details import MemberAssignment, MemberName
@@ -54,7 +54,7 @@ from coordinator.group.group_event_types import (
 )
 from coordinator.group.group_types import GroupType
 from coordinator.group.group_view import GroupView, MemberView
-from coordinator.group.member_text import format_list, shorten_member_id
+from coordinator.group.member_text import shorten_member_id
 from coordinator.topics.data_plane_answer import PartitionsAdded, TopicChange, TopicCreated, TopicDeleted
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
 
@@ -400,7 +400,7 @@ class OrphanPartition:
         )
         description = (
             f"No member owns {format_partitions(late)}, to which members subscribe: the group is Stable since "
-            f"{stable_for_ms / 1000:.1f} s in generation {view.generation_id}"
+            f"{format_seconds(stable_for_ms)} in generation {view.generation_id}"
         )
         by = (
             ""

@@ -12,10 +12,10 @@ from coordinator.control.diagnosis.group_snapshot import GroupSnapshot
 from coordinator.control.diagnosis.member_labels import (
     format_list,
     format_name,
-    format_seconds,
     matches_reference,
 )
 from coordinator.control.ledger.ledger_entry import LedgerEntry
+from coordinator.core.message_text import format_seconds
 from coordinator.group.group_view import MemberView
 
 

@@ -17,11 +17,11 @@ from coordinator.control.diagnosis.group_conditions import (
 )
 from coordinator.control.diagnosis.group_findings import GroupFinding
 from coordinator.control.diagnosis.group_snapshot import NO_GROUP_STATE, GroupSnapshot
-from coordinator.control.diagnosis.member_labels import format_seconds
 from coordinator.control.diagnosis.partition_conditions import TopicsOwnedCondition
 from coordinator.control.diagnosis.state_description import describe_state
 from coordinator.control.group_removals import GroupRemoval, removal_value, why_absent
 from coordinator.control.problem import Problem, ProblemKind
+from coordinator.core.message_text import format_count, format_seconds
 from coordinator.core.wire_name import wire_name
 from coordinator.group.group_view import GroupView
 
@@ -237,7 +237,7 @@ def _format_met(
     waited = format_seconds(waited_ms)
     if snapshot.view is None:
         return f"Group {snapshot.name} does not exist: {why_absent(snapshot.removal)} ({waited})"
-    members = f"{summary.members} member{'' if summary.members == 1 else 's'}"
+    members = format_count(summary.members, "member")
     parts = [f"generation {summary.generation_id}", members]
     parts += filter(None, [condition.describe_met(snapshot) for condition in conditions])
     return f"{snapshot.name} is {summary.state}: {', '.join(parts)} ({waited})"

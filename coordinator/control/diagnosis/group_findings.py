@@ -14,9 +14,9 @@ from coordinator.control.diagnosis.member_labels import (
     format_list,
     format_name,
     format_ranges,
-    format_seconds,
 )
 from coordinator.control.diagnosis.state_description import describe_disconnection
+from coordinator.core.message_text import format_seconds
 from coordinator.core.wire_name import wire_name
 from coordinator.group.event_details import AwaitedMember, AwaitedRequest
 from coordinator.group.group_view import MemberView

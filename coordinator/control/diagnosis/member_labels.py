@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_list as format_counted_list
+from coordinator.core.message_text import list_ranges, printable
 from coordinator.group.event_details import MemberName
-from coordinator.group.member_text import format_list as format_counted_list
 from coordinator.group.member_text import shorten_member_id
 
 MAX_NAMED: Final = 10
@@ -63,20 +63,4 @@ def list_partition_names(topic: str, partitions: Iterable[int]) -> list[str]:
 
 def format_ranges(topic: str, partitions: Iterable[int]) -> str:
     """Return ranges of partitions such as `orders-0..2, orders-5`."""
-    runs: list[list[int]] = []
-    for number in sorted(partitions):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return format_list(
-        [
-            f"{format_name(topic)}-{first}" if first == last else f"{format_name(topic)}-{first}..{last}"
-            for first, last in runs
-        ]
-    )
-
-
-def format_seconds(milliseconds: int) -> str:
-    """Return a duration in seconds such as `0.9 s`."""
-    return f"{milliseconds / 1000:.1f} s"
+    return format_list([f"{format_name(topic)}-{one}" for one in list_ranges(partitions, "..")])

@@ -36,7 +36,7 @@ from coordinator.control.diagnosis.oracle import (
     format_member_at,
 )
 from coordinator.control.diagnosis.violation import OracleFinding, OracleName, Severity
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_count, format_list, format_seconds, printable
 from coordinator.group.classic.classic_state_machine import ClassicGroupState
 from coordinator.group.event_details import MemberName, RebalanceCause
 from coordinator.group.group_event_types import (
@@ -56,7 +56,6 @@ from coordinator.group.group_event_types import (
     TargetComputed,
 )
 from coordinator.group.group_view import GroupView, MemberView, RebalanceView
-from coordinator.group.member_text import format_list, format_seconds
 from coordinator.group.topics_image import TopicsImage
 
 _EMPTY: Final = ClassicGroupState.EMPTY.value
@@ -243,8 +242,8 @@ class StuckRebalance:
                 subject=member.name.member_id,
                 identity=(severity, member.name.member_id, member.consumer.member_epoch),
                 detail=f"{printable(view.group_id)} is {view.state} in epoch {view.generation_id}, and "
-                f"{format_member(member.name)} has not given up {pending} "
-                f"partition{'' if pending == 1 else 's'} for {format_seconds(open_ms)}.",
+                f"{format_member(member.name)} has not given up "
+                f"{format_count(pending, 'partition')} for {format_seconds(open_ms)}.",
                 members=[member.name],
             )
         )
@@ -372,7 +371,7 @@ class Flapping:
         causes = dict.fromkeys(str(generation.cause) for generation in last if generation.key == key)
         actor = next(generation.actor for generation in reversed(last) if generation.key == key)
         assert actor is not None
-        span_s = (last[-1].at_ms - last[0].at_ms) / 1000
+        span = format_seconds(last[-1].at_ms - last[0].at_ms)
         kind = "epochs" if isinstance(event, EpochBumped) else "generations"
         self._context.report_finding(
             OracleFinding(
@@ -381,7 +380,7 @@ class Flapping:
                 group_id=event.group_id,
                 generation_id=event.generation_id,
                 identity=key,
-                detail=f"{len(last)} {kind} in {span_s:.1f} s, {count} of them by {format_member_at(actor)} "
+                detail=f"{len(last)} {kind} in {span}, {count} of them by {format_member_at(actor)} "
                 f"({format_list(list(causes), len(causes))}).",
                 members=[actor],
                 subject=key,

@@ -17,6 +17,7 @@ from coordinator.control.diagnosis.oracle import (
     format_member_at,
 )
 from coordinator.control.diagnosis.violation import OracleFinding, OracleName, Severity
+from coordinator.core.message_text import format_seconds
 from coordinator.group.group_event_types import (
     ConsumerMemberJoined,
     GroupDeleted,
@@ -27,7 +28,6 @@ from coordinator.group.group_event_types import (
     RebalanceStarted,
 )
 from coordinator.group.group_view import GroupView, MemberView
-from coordinator.group.member_text import format_seconds
 
 SESSION_DIVISOR: Final = 3
 """The share of the session that has to be left."""

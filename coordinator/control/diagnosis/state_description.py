@@ -13,9 +13,9 @@ from coordinator.control.diagnosis.member_labels import (
     format_list,
     format_name,
     format_ranges,
-    format_seconds,
 )
 from coordinator.control.group_removals import why_absent
+from coordinator.core.message_text import format_count, format_seconds
 from coordinator.group.classic.classic_state_machine import EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.consumer.durable_consumer_group import ConsumerGroupState
 from coordinator.group.event_details import AwaitedMember, AwaitedRequest, MemberName
@@ -80,7 +80,7 @@ def _describe_at_rest(snapshot: GroupSnapshot, view: GroupView) -> str:
         return f"{snapshot.name} is Empty{since}: it has no members."
     count = len(view.members)
     who = snapshot.labels.format_labels(member.name for member in view.members)
-    members = f"{count} member{'' if count == 1 else 's'} ({who})"
+    members = f"{format_count(count, 'member')} ({who})"
     generation = "epoch" if view.type is GroupType.CONSUMER else "generation"
     return f"{snapshot.name} is {view.state}{since} with {members} in {generation} {view.generation_id}."
 
@@ -224,7 +224,7 @@ def _describe_consumer_state(snapshot: GroupSnapshot, view: GroupView) -> str:
     """Describe a group that is neither Stable nor Empty. The first sentence begins with its name."""
     count = len(view.members)
     who = snapshot.labels.format_labels(member.name for member in view.members)
-    members = f"{count} member{'' if count == 1 else 's'} ({who})"
+    members = f"{format_count(count, 'member')} ({who})"
     sentences = [f"{snapshot.name} is {view.state} in epoch {view.generation_id} with {members}."]
     if view.state == _ASSIGNING:
         sentences.append(

@@ -16,7 +16,7 @@ from coordinator.control.field_parsers import parse_duration_ms
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_seconds, printable
 from coordinator.core.wire_name import wire_name
 from coordinator.group.group_view import GroupView
 
@@ -234,7 +234,9 @@ class FaultRegistry:
 
     @staticmethod
     def _not_hit_problem(fault: "InstalledFault", hits: int, within_ms: int) -> Problem:
-        title = f"{fault.name} has hit {fault.hit_count} times after {within_ms / 1000:.1f} s, {hits} wanted"
+        title = (
+            f"{fault.name} has hit {fault.hit_count} times after {format_seconds(within_ms)}, {hits} wanted"
+        )
         why = f"It has matched {fault.match_count} times, and skipped the first {fault.rule.skip} matches"
         return Problem(
             ProblemKind.NOT_MET,

@@ -9,7 +9,7 @@ from coordinator.control.faults.fault_matchers import RequestAttributes
 from coordinator.control.faults.installed_fault import InstalledFault
 from coordinator.control.operator_actions import ActionLog
 from coordinator.core import clock
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_seconds, printable
 from protocol.apis import APIS, ApiKey
 
 ACTION_KIND: Final = "fault"
@@ -89,7 +89,7 @@ def build_holding_hints(fault: InstalledFault, group_id: str) -> list[str]:
             continue
         api = APIS[held.request.key].name
         what = f"the answer to the {api}" if fault.action.at == "answer" else f"the {api}"
-        seconds = (clock.monotonic_ns() - held.since_ns) / 1e9
+        held_ms = (clock.monotonic_ns() - held.since_ns) / 1e6
         ends = (
             f"DELETE /v1/faults/{fault.name} ends its connection"
             if held.kind == "swallow"
@@ -98,7 +98,7 @@ def build_holding_hints(fault: InstalledFault, group_id: str) -> list[str]:
         client = printable(held.request.client.client_id)
         hints.append(
             f"fault {fault.name} {_HOLD_VERBS[held.kind]} {what} of {client} since "
-            f"{seconds:.1f} s, and nothing that follows on its connection is processed: {ends}"
+            f"{format_seconds(held_ms)}, and nothing that follows on its connection is processed: {ends}"
         )
     return hints
 

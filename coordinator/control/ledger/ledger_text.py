@@ -11,7 +11,6 @@ had their target.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Final
 
 from coordinator.control.ledger.ledger_entry import (
@@ -22,14 +21,20 @@ from coordinator.control.ledger.ledger_entry import (
     WaitReason,
     is_clock_moved,
 )
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import (
+    format_duration,
+    format_list,
+    format_ranges,
+    format_time_of_day,
+    printable,
+)
 
 _INDENT: Final = "    "
 _MAX_TIMED: Final = 6
 _SHORT_MS: Final = 100
 """Shorter waits have no line with a reason."""
 _MAX_OWNERS: Final = 20
-_MAX_RANGES: Final = 12
+_MAX_LISTED: Final = 12
 _ENDED_RESULTS: Final = (EntryResult.STABLE, EntryResult.EMPTY)
 
 
@@ -44,7 +49,7 @@ def format_entry(entry: LedgerEntry, *, with_group: bool = False) -> str:
     """One entry, on lines of its own."""
     group = f"{printable(entry.group_id)} " if with_group else ""
     head = (
-        f"{group}#{entry.generation_id}  {_format_time_of_day(entry.started_ms)}  {_format_cause(entry)} "
+        f"{group}#{entry.generation_id}  {format_time_of_day(entry.started_ms)}  {_format_cause(entry)} "
         f"  {_format_result(entry)}"
     )
     lines = [head]
@@ -67,10 +72,6 @@ def format_entry(entry: LedgerEntry, *, with_group: bool = False) -> str:
     return f"\n{_INDENT}".join(lines) + "\n"
 
 
-def _format_time_of_day(unix_ms: int) -> str:
-    return datetime.fromtimestamp(unix_ms / 1000).astimezone().strftime("%H:%M:%S.%f")[:-3]
-
-
 def _format_cause(entry: LedgerEntry) -> str:
     return entry.cause if entry.actor is None else f"{entry.cause}: {_format_actor(entry.actor)}"
 
@@ -78,10 +79,10 @@ def _format_cause(entry: LedgerEntry) -> str:
 def _format_actor(actor: Actor) -> str:
     parts = [actor.client_host.removeprefix("/")]
     if actor.last_heard_ms_ago:
-        parts.append(f"last heard {_format_span(actor.last_heard_ms_ago)} before")
+        parts.append(f"last heard {format_duration(actor.last_heard_ms_ago)} before")
         real_ms = actor.real.last_heard_ms_ago
         if real_ms is not None and abs(real_ms - actor.last_heard_ms_ago) > 1_000:
-            parts[-1] += f", really {_format_span(real_ms)}"
+            parts[-1] += f", really {format_duration(real_ms)}"
     if actor.real.connection_closed_ms_ago is not None:
         parts.append("connection closed")
     who = actor.client_id or actor.member_id
@@ -92,10 +93,10 @@ def _format_actor(actor: Actor) -> str:
 
 def _format_result(entry: LedgerEntry) -> str:
     if entry.result is EntryResult.OPEN:
-        return f"open since {_format_span(entry.total_ms)}"
-    took = _format_span(entry.total_ms)
+        return f"open since {format_duration(entry.total_ms)}"
+    took = format_duration(entry.total_ms)
     if _is_moved(entry) and entry.real is not None:
-        took += f" of group time, really {_format_span(entry.real.total_ms)}"
+        took += f" of group time, really {format_duration(entry.real.total_ms)}"
     if entry.result is EntryResult.OVERTAKEN:
         return f"overtaken after {took}"
     again = f", attempt {entry.attempts}" if entry.attempts > 1 else ""
@@ -120,7 +121,7 @@ def _format_joins(entry: LedgerEntry) -> str:
     if not came:
         return ""
     others = [
-        f"{_format_member(story)} +{_format_span(story.rejoined_after_ms or 0)}"
+        f"{_format_member(story)} +{format_duration(story.rejoined_after_ms or 0)}"
         for story in came[1:_MAX_TIMED]
     ]
     more = len(came) - 1 - len(others) + entry.members_left_out
@@ -135,16 +136,15 @@ def _format_reached(entry: LedgerEntry) -> str:
     reached.sort(key=lambda story: story.reached_after_ms or 0, reverse=True)
     texts = []
     for story in reached[:_MAX_TIMED]:
-        gave_up = f" (gave up for {_format_span(story.revoking_ms)})" if story.revoking_ms else ""
-        texts.append(f"{_format_member(story)} +{_format_span(story.reached_after_ms or 0)}{gave_up}")
-    more = len(reached) - len(texts)
-    return f"reached: {'; '.join(texts)}" + (f" and {more} more" if more else "") if texts else ""
+        gave_up = f" (gave up for {format_duration(story.revoking_ms)})" if story.revoking_ms else ""
+        texts.append(f"{_format_member(story)} +{format_duration(story.reached_after_ms or 0)}{gave_up}")
+    return f"reached: {format_list(texts, len(reached), '; ')}" if texts else ""
 
 
 def _format_revocations(entry: LedgerEntry) -> str:
     """Format the members that must revoke partitions, or had to when the entry was closed."""
     texts = [
-        f"{_format_member(story)} has {story.revoking_count} for {_format_span(story.revoking_ms or 0)}"
+        f"{_format_member(story)} has {story.revoking_count} for {format_duration(story.revoking_ms or 0)}"
         for story in entry.members
         if story.revoking_count
     ]
@@ -162,17 +162,17 @@ def _format_slowest_join(entry: LedgerEntry, story: MemberTimeline) -> str:
             and longest.member_id == story.member_id
             and longest.why is WaitReason.TOLD_LATE
         )
-        after = f"told +{_format_span(story.told_after_ms)}"
+        after = f"told +{format_duration(story.told_after_ms)}"
         if late and story.told_after_ms >= _SHORT_MS and not _is_moved(entry):
-            after = f"told {_format_span(story.told_after_ms)} late (heartbeat interval)"
+            after = f"told {format_duration(story.told_after_ms)} late (heartbeat interval)"
         parts.append(after)
         since_ms = story.told_after_ms
-    parts.append(f"rejoined +{_format_span(story.rejoined_after_ms - since_ms)}")
+    parts.append(f"rejoined +{format_duration(story.rejoined_after_ms - since_ms)}")
     if story.synced_after_ms is None:
         parts.append("never synced" if entry.result is not EntryResult.OPEN else "not synced yet")
     else:
         joined_ms = max(story.rejoined_after_ms, entry.join_ms)
-        parts.append(f"synced +{_format_span(story.synced_after_ms - joined_ms)}")
+        parts.append(f"synced +{format_duration(story.synced_after_ms - joined_ms)}")
     return f"{_format_member(story)} {', '.join(parts)}"
 
 
@@ -181,7 +181,7 @@ def _format_longest_wait(entry: LedgerEntry) -> str:
     if longest is None or longest.why is WaitReason.TOLD_LATE or longest.ms < _SHORT_MS:
         return ""
     who = longest.client_id or longest.member_id
-    return f"awaited longest: {who} for {_format_span(longest.ms)}: {longest.because}"
+    return f"awaited longest: {who} for {format_duration(longest.ms)}: {longest.because}"
 
 
 def _format_owners(entry: LedgerEntry) -> str:
@@ -214,7 +214,7 @@ def _format_unowned(entry: LedgerEntry) -> str:
 def _format_partitions(story: MemberTimeline, *, is_one: bool) -> str:
     owned = story.owned or {}
     texts = [
-        (_format_ranges(numbers) if is_one else f"{topic} {_format_ranges(numbers)}")
+        (_format_partition_numbers(numbers) if is_one else f"{topic} {_format_partition_numbers(numbers)}")
         for topic, numbers in owned.items()
     ]
     more = story.owned_count - sum(map(len, owned.values()))
@@ -222,32 +222,15 @@ def _format_partitions(story: MemberTimeline, *, is_one: bool) -> str:
 
 
 def _format_names(names: Sequence[str], total: int, *, is_one: bool) -> str:
-    some = [name.rpartition("-")[2] if is_one else name for name in names[:_MAX_RANGES]]
-    more = total - len(some)
-    return " ".join(some) + (f" and {more} more" if more > 0 else "")
+    some = [name.rpartition("-")[2] if is_one else name for name in names[:_MAX_LISTED]]
+    return format_list(some, total, " ")
 
 
-def _format_ranges(numbers: Iterable[int]) -> str:
+def _format_partition_numbers(numbers: Iterable[int]) -> str:
     """`0 1 2`, of many `0-11 14`."""
-    all_of_them = sorted(numbers)
-    if len(all_of_them) <= _MAX_RANGES:
-        return " ".join(map(str, all_of_them))
-    ranges: list[list[int]] = []
-    for number in all_of_them:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_MAX_RANGES]]
-    return " ".join(texts) + (" …" if len(ranges) > _MAX_RANGES else "")
+    listed = sorted(numbers)
+    return " ".join(map(str, listed)) if len(listed) <= _MAX_LISTED else format_ranges(listed)
 
 
 def _format_member(story: MemberTimeline) -> str:
     return story.group_instance_id or story.client_id or story.member_id
-
-
-def _format_span(milliseconds: int) -> str:
-    """`2 ms`, `2.69 s`, `45 s`."""
-    if milliseconds < 1_000:
-        return f"{milliseconds} ms"
-    return f"{milliseconds / 1000:.{2 if milliseconds < 10_000 else 0}f} s"

@@ -11,7 +11,7 @@ from msgspec import json
 from coordinator.control.recording.json_codec import Json
 from coordinator.control.replay.recording_file import RecordingFile
 from coordinator.control.replay.recording_player import NewShard, PlayedInput, RecordingPlayer
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_count, format_list, printable
 from coordinator.core.outcome import Outcome
 from coordinator.group.group_event_types import EpochBumped, GroupStabilized
 from coordinator.group.group_shard import GroupShard
@@ -69,7 +69,7 @@ def format_comparison(comparison: Comparison) -> str:
 
 def format_counts(inputs: int, generations: int) -> str:
     """Format the numbers of inputs and generations."""
-    return f"{_format_count(inputs, 'input')}, {_format_count(generations, 'generation')}"
+    return f"{format_count(inputs, 'input')}, {format_count(generations, 'generation')}"
 
 
 def format_difference(played: PlayedInput) -> str:
@@ -102,15 +102,10 @@ def format_state(comparison: Comparison) -> str:
     if view is None:
         return f"after input {comparison.inputs}: group {name} does not exist"
     names = [printable(member.name.client_id) for member in view.members]
-    more = f" and {len(names) - _MAX_MEMBERS} more" if len(names) > _MAX_MEMBERS else ""
-    who = f": {', '.join(names[:_MAX_MEMBERS])}{more}" if names else ""
-    members = _format_count(len(names), "member")
+    who = f": {format_list(names[:_MAX_MEMBERS], len(names))}" if names else ""
+    members = format_count(len(names), "member")
     state = f"{view.state}, generation {view.generation_id}"
     return f"after input {comparison.inputs}: {name} is {state}, {members}{who}"
-
-
-def _format_count(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 ABSENT: Final = object()

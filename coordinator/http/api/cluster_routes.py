@@ -17,7 +17,13 @@ from coordinator.control.admin.coordinator_failover import FailoverResult, Group
 from coordinator.control.control_plane import ControlPlane
 from coordinator.control.field_parsers import parse_duration_ms
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import (
+    format_count,
+    format_duration,
+    format_list,
+    format_seconds,
+    printable,
+)
 from coordinator.core.shared_types import COORDINATOR_TOPICS
 from coordinator.core.wire_name import wire_name
 from coordinator.http.api.api_messages import bad_request
@@ -82,7 +88,7 @@ def _format_broker(broker: BrokerStatus) -> str:
     if broker.broker_epoch is not None:
         text += f"  epoch {broker.broker_epoch}"
     left_s = broker.session_left_seconds
-    return text if left_s is None else f"{text}  session ends in {left_s:.1f} s"
+    return text if left_s is None else f"{text}  session ends in {format_seconds(left_s * 1000)}"
 
 
 def _format_status(status: ClusterStatus) -> str:
@@ -238,13 +244,12 @@ async def fail_over_partition(control: ControlPlane, call: ApiCall) -> FailoverR
 
 def format_failover(answer: FailoverResult) -> str:
     """Return the moved partition and its effect on the requested group as text."""
-    named = ", ".join(map(printable, answer.groups[:MAX_SHOWN_GROUPS]))
-    if answer.group_count > MAX_SHOWN_GROUPS:
-        named += f" and {answer.group_count - MAX_SHOWN_GROUPS} more"
+    shown = [printable(group) for group in answer.groups[:MAX_SHOWN_GROUPS]]
+    named = format_list(shown, answer.group_count)
     with_it = (
-        f", with it {_format_count(answer.group_count, 'group')} ({named})" if named else ", without a group"
+        f", with it {format_count(answer.group_count, 'group')} ({named})" if named else ", without a group"
     )
-    text = f"{answer.partition} moves{with_it}. Served again after {answer.served_after_ms / 1000:.2f} s."
+    text = f"{answer.partition} moves{with_it}. Served again after {format_duration(answer.served_after_ms)}."
     return text if answer.group is None else f"{text} {_format_group(answer.group)}"
 
 
@@ -252,12 +257,8 @@ def _format_group(group: GroupFailoverResult) -> str:
     generation = f"generation {group.generation_id} {'kept' if group.generation_kept else 'is new'}"
     return (
         f"{printable(group.group_id)}: {group.state}, {generation}, {group.members_back} of {group.members} "
-        f"members back, {_format_count(group.rebalances, 'rebalance')}"
+        f"members back, {format_count(group.rebalances, 'rebalance')}"
     )
-
-
-def _format_count(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 _FAILOVER_PROBLEMS: Final = (ProblemKind.LOADING, ProblemKind.NOT_POSSIBLE)

@@ -1,6 +1,5 @@
 """API routes for waits, checks and explanations of groups, and for the violations and notices of the oracles."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Final, TypeVar
 
 from msgspec import Meta, Struct, structs
@@ -16,7 +15,7 @@ from coordinator.control.diagnosis.violation import OracleName, Severity, Violat
 from coordinator.control.diagnosis.wait_conditions import GroupConditions, WaitConditions, parse_within_ms
 from coordinator.control.event_stream import resolve_event_number
 from coordinator.control.problem import ProblemKind
-from coordinator.core.message_text import printable
+from coordinator.core.message_text import format_time_of_day, printable
 from coordinator.core.wire_name import wire_name
 from coordinator.http.api.api_route import ApiCall, ApiRoute
 
@@ -148,11 +147,10 @@ def format_violations(listed: ViolationList) -> str:
 
 
 def _format_violation(violation: Violation) -> str:
-    at = datetime.fromtimestamp(violation.at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
     times = "" if violation.times == 1 else f"  {violation.times} times"
     return (
-        f"#{violation.seq}  {at}Z  {violation.severity.upper()}  {violation.oracle}  "
-        f"{printable(violation.group_id)}{times}\n    {violation.detail}\n"
+        f"#{violation.seq}  {format_time_of_day(violation.at_ms)}  {violation.severity.upper()}  "
+        f"{violation.oracle}  {printable(violation.group_id)}{times}\n    {violation.detail}\n"
     )
 
 

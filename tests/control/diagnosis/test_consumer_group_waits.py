@@ -109,7 +109,7 @@ async def test_pending_revocations_and_their_waiters_are_named(stage: Stage) -> 
     explained = stage.explain()
     assert explained.state == "Reconciling"
     assert "alice must still give up orders-" in explained.detail
-    assert "in 58.0 s it would be fenced" in explained.detail
+    assert "in 58 s it would be fenced" in explained.detail
     assert "bob waits for orders-" in explained.detail
     assert " of alice." in explained.detail
     group = {member.client_id: member for member in described(stage).members}
