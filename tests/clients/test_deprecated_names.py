@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from groupd_client import Groupd, operation, operations
-from groupd_client.operation import ApiEndpoint, parse_endpoint
+from groupd_client import Groupd, operation
+from groupd_client.operation import ApiEndpoint, Operation, parse_endpoint
 from pytest_groupd import daemon
 from pytest_groupd.daemon import Daemon, SpawnedDaemon, find_command
 
 URL = "http://127.0.0.1:1"
 ENDPOINT = parse_endpoint(URL, None, None)
-TOPICS = operations.topics()
+TOPICS = Operation("GET", ("topics",))
 
 
 def import_door() -> Any:

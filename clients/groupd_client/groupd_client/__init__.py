@@ -1,14 +1,12 @@
 """A client of groupd's HTTP API: `Groupd` for programs that wait, `AsyncGroupd` for asyncio.
 
-Names, units and values are those of the API; answers are `Value`s, which have whatever the daemon says, so
-that a newer daemon can say more. Everything raises `Unreachable` where no groupd answers, and `Problem` where
-it says no.
+Names, units and values are those of the API. A response is a `Value` with all fields that the daemon sends, also
+those of a newer daemon. Each call raises `Unreachable` without a groupd at the URL, and `Problem` if groupd refuses
+the request.
 """
 
-from groupd_client.client import Groupd
-from groupd_client.fault import Fault
-from groupd_client.group import Clock, Group, Ledger, Member, StandIn
-from groupd_client.namespace import Broker, Namespace
+from groupd_client.client import Broker, Groupd, Namespace
+from groupd_client.group import Clock, Fault, Group, Ledger, Member, StandIn
 from groupd_client.problem import (
     BadRequest,
     ClockStopped,

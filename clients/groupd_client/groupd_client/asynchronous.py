@@ -1,105 +1,63 @@
-"""`AsyncGroupd`: the client for asyncio, over aiohttp. It has the methods and values of `Groupd`. Every call to
-the daemon is awaited; properties of `Groupd` with such a call are methods here."""
+"""A daemon and its brokers: the daemon's own, and namespaces.
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+`AsyncGroupd` is the client for asyncio. `generate_client.py` writes the synchronous client from this module.
+"""
+
+from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-import aiohttp
-
-from groupd_client import operations
-from groupd_client.asynchronous_group import AsyncClock, AsyncFault, AsyncGroup
-from groupd_client.fault import fault_rule
-from groupd_client.operation import ApiEndpoint, Operation, parse_endpoint
+from groupd_client.async_transport import AsyncClientSession, Pending, Send, sync_property
+from groupd_client.asynchronous_group import AsyncClock, AsyncFault, AsyncGroup, AsyncResource
+from groupd_client.deprecated_names import FormerNames
+from groupd_client.operation import ApiEndpoint, Operation, drop_none, format_property, parse_endpoint
 from groupd_client.problem import note_cleanup_error
 from groupd_client.value import Value
 
-Send = Callable[[ApiEndpoint, Operation], Awaitable[Any]]
 
+class AsyncBroker(AsyncResource, FormerNames):
+    """The operations of every broker."""
 
-class AsyncTransport:
-    """Sends the requests of an `ApiEndpoint`. Between `open` and `close` it keeps connections; otherwise each
-    operation uses its own, so that none stays open in an event loop."""
-
-    def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
-
-    async def run(self, through: ApiEndpoint, operation: Operation) -> Any:
-        """Send a request and return the response. Raises Problem and Unreachable."""
-        __tracebackhide__ = True
-        if self._session is not None:
-            return await self._send_request(self._session, through, operation)
-        async with aiohttp.ClientSession() as session:
-            return await self._send_request(session, through, operation)
-
-    @staticmethod
-    async def _send_request(
-        session: aiohttp.ClientSession, endpoint: ApiEndpoint, operation: Operation
-    ) -> Any:
-        __tracebackhide__ = True
-        request = endpoint.create_request(operation)
-        try:
-            async with session.request(
-                request.method,
-                request.url,
-                data=request.body,
-                headers=request.headers,
-                timeout=aiohttp.ClientTimeout(request.timeout_s),
-                allow_redirects=False,
-            ) as response:
-                kind, data = response.headers.get("Content-Type", ""), await response.read()
-        except TimeoutError:
-            raise endpoint.create_unreachable(f"it did not answer within {request.timeout_s:g} s") from None
-        except aiohttp.ClientError as error:
-            raise endpoint.create_unreachable(str(error)) from None
-        return endpoint.read_answer(operation, response.status, kind, data)
-
-    def open(self) -> None:
-        """Keep connections in the running event loop."""
-        self._session = self._session or aiohttp.ClientSession()
-
-    async def close(self) -> None:
-        """Close the kept connections."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-
-
-class AsyncBroker:
     def __init__(self, endpoint: ApiEndpoint, send: Send) -> None:
+        super().__init__(self._send_operation)
         self._endpoint = endpoint
         self._send = send
 
-    async def _run(self, operation: Operation) -> Any:
+    async def _send_operation(self, operation: Operation) -> Any:
         __tracebackhide__ = True
         return await self._send(self._endpoint, operation)
 
+    @property
+    def endpoint(self) -> ApiEndpoint:
+        """The endpoint of the broker, for another client of it."""
+        return self._endpoint
+
+    @sync_property
     async def description(self) -> Value:
-        """Return the current description."""
-        found: Value = await self._run(operations.describe_namespace(self._endpoint.namespace or "default"))
-        return found
+        """Return the current description: `bootstrap`, `listeners`, `topics`, `groups`, `connections`, ..."""
+        return await self._call("GET", "namespaces", self._endpoint.namespace or "default")
 
     async def advertise(self, **addresses: str) -> None:
-        """Set the advertised addresses for later requests."""
-        await self._run(operations.advertise(self._endpoint.namespace or "default", addresses))
+        """Set the advertised addresses for later requests: PLAINTEXT="localhost:49153"."""
+        name = self._endpoint.namespace or "default"
+        await self._call("PUT", "namespaces", name, "advertised", body=addresses)
 
     async def topic(
         self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
     ) -> Value:
         """Create a topic. Raises NameTaken."""
-        created: Value = await self._run(operations.make_topic(name, partitions, config))
-        return created
+        body = drop_none({"name": name, "partitions": partitions, "config": config})
+        return await self._call("POST", "topics", body=body)
 
     async def topics(self) -> list[Any]:
         """Return all topics except internal ones."""
-        found: list[Any] = (await self._run(operations.topics())).topics
+        found: list[Any] = (await self._call("GET", "topics")).topics
         return found
 
     async def delete_topic(self, name: str) -> None:
         """Delete a topic by its name."""
-        await self._run(operations.delete_topic(name))
+        await self._call("DELETE", "topics", name)
 
     def group(self, group_id: str) -> AsyncGroup:
         """Return a group, which need not exist yet."""
@@ -107,7 +65,7 @@ class AsyncBroker:
 
     async def groups(self, *, state: str | None = None, prefix: str | None = None) -> list[Any]:
         """Return the groups, optionally by state and prefix of the id."""
-        found: list[Any] = (await self._run(operations.groups(state, prefix))).groups
+        found: list[Any] = (await self._call("GET", "groups", state=state, prefix=prefix)).groups
         return found
 
     @property
@@ -115,8 +73,7 @@ class AsyncBroker:
         """The clock of all groups without one of their own."""
         return AsyncClock(None, self._run)
 
-    @asynccontextmanager
-    async def fault(
+    def fault(
         self,
         name: str | None = None,
         *,
@@ -125,114 +82,142 @@ class AsyncBroker:
         on: Mapping[str, Any] | None = None,
         do: Mapping[str, Any] | None = None,
         **more: Any,
-    ) -> AsyncIterator[AsyncFault]:
-        """Create a fault for the block, with the arguments of `Broker.fault`."""
-        created = await self._run(operations.make_fault(fault_rule(name, use, match, on, do, more)))
-        async with AsyncFault(created.name, self._run) as fault:
-            yield fault
+    ) -> Pending[AsyncFault]:
+        """Create a fault: a preset (`use`), or a condition on requests (`match`) or events (`on`) with an
+        action (`do`). `more` has `times`, `skip`, `probability`, `seed` and `duration` (the API's `for`). A
+        context manager removes the fault at the end of the block and releases its held requests."""
+        if "duration" in more:
+            more["for"] = more.pop("duration")  # a reserved word in Python
+        rule = {"name": name, "use": use, "match": match, "on": on, "do": do, **more}
+        return Pending(self._create_fault(rule))
+
+    async def _create_fault(self, rule: Mapping[str, Any]) -> AsyncFault:
+        __tracebackhide__ = True
+        created = await self._call("POST", "faults", body=drop_none(rule))
+        return AsyncFault(created.name, self._run)
 
     async def remove_faults(self) -> None:
         """Remove all faults and release their held requests."""
-        await self._run(Operation("DELETE", ("faults",)))
+        await self._call("DELETE", "faults")
 
     async def violations(
         self, *, group: str | None = None, oracle: str | None = None, limit: int = 1000
     ) -> list[Any]:
         """Return the violations that the oracles found, oldest first: wrong for every application."""
-        answer = await self._run(operations.violations(group, oracle, "violation", limit))
-        found: list[Any] = answer.violations
-        return found
+        return await self._list_findings("violation", group, oracle, limit)
 
     async def notices(
         self, *, group: str | None = None, oracle: str | None = None, limit: int = 1000
     ) -> list[Any]:
         """Return the notices of the oracles, oldest first: unusual, but some applications do it on purpose."""
-        answer = await self._run(operations.violations(group, oracle, "notice", limit))
-        found: list[Any] = answer.violations
+        return await self._list_findings("notice", group, oracle, limit)
+
+    async def _list_findings(
+        self, severity: str, group: str | None, oracle: str | None, limit: int
+    ) -> list[Any]:
+        listed = await self._call(
+            "GET", "violations", group=group, oracle=oracle, severity=severity, limit=limit
+        )
+        found: list[Any] = listed.violations
         return found
 
     async def text(self, *path: str, **query: Any) -> str:
-        """Return a resource as text for people."""
-        answer: str = await self._run(operations.read_text(*path, **query))
-        return answer
+        """Return a resource as text for people: `broker.text("groups", "billing", "ledger", last=3)`."""
+        return await self._read_text(*path, **query)
 
     async def call(
         self, method: str, *path: str, body: Mapping[str, Any] | None = None, lasts_s: float = 0, **query: Any
     ) -> Any:
-        """Call any operation of the API."""
-        return await self._run(Operation(method, path, query, body, lasts_s))
+        """Call any operation of the API, below /v1 or below this namespace: `broker.call("GET", "offsets")`."""
+        return await self._call(method, *path, body=body, lasts_s=lasts_s, **query)
 
 
-class AsyncGroupd(AsyncBroker):
-    """A daemon, for asyncio. It keeps its connections in an `async with` block."""
+class AsyncGroupd(AsyncClientSession, AsyncBroker):
+    """A daemon. The operations of a broker act on the daemon's own broker. The client keeps connections, which
+    `close` or the end of a block closes."""
 
     def __init__(self, url: str | None = None, *, token: str | None = None, actor: str | None = None) -> None:
-        self._transport = AsyncTransport()
-        super().__init__(parse_endpoint(url, token, actor), self._transport.run)
+        """`url` is the HTTP address, by default http://127.0.0.1:9080; `token` its control.token; `actor` a
+        name of this client for the log and the ledger. Raises ValueError for an invalid URL."""
+        AsyncClientSession.__init__(self)
+        AsyncBroker.__init__(self, parse_endpoint(url, token, actor), self._transport.run)
 
-    async def namespace(
+    @property
+    def url(self) -> str:
+        """The URL of the daemon."""
+        return self._endpoint.url
+
+    @sync_property
+    async def bootstrap(self) -> str:
+        """Return the bootstrap address for clients: HOST:PORT."""
+        address: str = (await self.description()).bootstrap
+        return address
+
+    def namespace(
         self,
         name: str | None = None,
         *,
         topics: Mapping[str, int] | None = None,
         config: Mapping[str, Any] | None = None,
         durable: bool = False,
-    ) -> "AsyncNamespace":
-        """Create a separate broker; an `async with` block removes it at its end."""
-        created = await self._run(operations.make_namespace(name, topics, config, durable=durable))
-        return AsyncNamespace(replace(self._endpoint, namespace=created.name), self._transport.run, created)
+    ) -> "Pending[AsyncNamespace]":
+        """Create a separate broker on its own port, with files in memory. `name` is chosen by groupd if None;
+        `topics` has the number of partitions by topic; `config` has properties by Kafka's names. A context
+        manager removes the broker at the end of the block. Raises NameTaken, BadRequest."""
+        texts = None if config is None else {key: format_property(value) for key, value in config.items()}
+        return Pending(
+            self._create_namespace(
+                {"name": name, "topics": topics, "config": texts, "durable": durable or None}
+            )
+        )
+
+    async def _create_namespace(self, fields: Mapping[str, Any]) -> "AsyncNamespace":
+        __tracebackhide__ = True
+        created = await self._call("POST", "namespaces", body=drop_none(fields))
+        return AsyncNamespace(replace(self._endpoint, namespace=created.name), self._send, created)
 
     async def namespaces(self) -> list[Any]:
         """Return all brokers, the daemon's own first."""
-        found: list[Any] = (await self._run(operations.namespaces())).namespaces
+        found: list[Any] = (await self._call("GET", "namespaces")).namespaces
         return found
 
     async def open_namespace(self, name: str) -> "AsyncNamespace":
         """Return an existing namespace. Raises NoSuchNamespace."""
-        found = await self._run(operations.describe_namespace(name))
-        return AsyncNamespace(replace(self._endpoint, namespace=name), self._transport.run, found)
-
-    async def close(self) -> None:
-        """Close all connections; the daemon continues."""
-        await self._transport.close()
-
-    async def __aenter__(self) -> Self:
-        self._transport.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
+        found = await self._call("GET", "namespaces", name)
+        return AsyncNamespace(replace(self._endpoint, namespace=name), self._send, found)
 
 
 class AsyncNamespace(AsyncBroker):
+    """A separate broker in the daemon's process."""
+
     def __init__(self, endpoint: ApiEndpoint, send: Send, described: Value) -> None:
+        """`described` is the description from the creation; it becomes the last one that the daemon returned."""
         super().__init__(endpoint, send)
-        self._described = described
+        self.described = described
 
     @property
     def name(self) -> str:
         """The name of the namespace."""
-        name: str = self._described.name
+        name: str = self.described.name
         return name
 
     @property
     def bootstrap(self) -> str:
         """The bootstrap address for clients: HOST:PORT."""
-        address: str = self._described.bootstrap
+        address: str = self.described.bootstrap
         return address
 
     async def advertise(self, **addresses: str) -> None:
-        self._described = await self._run(operations.advertise(self.name, addresses))
+        """Set the advertised addresses for later requests: PLAINTEXT="localhost:49153"."""
+        self.described = await self._call("PUT", "namespaces", self.name, "advertised", body=addresses)
 
     async def reset(self) -> None:
-        """Reset the namespace to its initial state."""
-        self._described = await self._run(operations.reset_namespace(self.name))
+        """Reset the namespace: no groups, no offsets, its first topics, the same port."""
+        self.described = await self._call("POST", "namespaces", self.name, "reset")
 
     async def remove(self) -> None:
         """Remove the namespace and all its data."""
-        await self._run(operations.remove_namespace(self.name))
+        await self._call("DELETE", "namespaces", self.name)
 
     async def __aenter__(self) -> Self:
         return self

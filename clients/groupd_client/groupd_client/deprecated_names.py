@@ -2,7 +2,10 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from groupd_client.operation import ApiEndpoint
 
 
 def find_renamed(module: str, name: str, present: Mapping[str, Callable[..., Any]]) -> object:
@@ -25,3 +28,15 @@ def find_renamed(module: str, name: str, present: Mapping[str, Callable[..., Any
 def warn_renamed(former: str, name: str, stacklevel: int = 3) -> None:
     """Warn of a former name. `stacklevel` is that of `warnings.warn`: 3 for the caller of the caller."""
     warnings.warn(f"{former} is deprecated: use {name}", DeprecationWarning, stacklevel=stacklevel)
+
+
+class FormerNames:
+    """Former names of the attributes of a broker."""
+
+    _endpoint: "ApiEndpoint"
+
+    @property
+    def door(self) -> "ApiEndpoint":
+        """Return `endpoint`. Deprecated."""
+        warn_renamed("Broker.door", "Broker.endpoint")
+        return self._endpoint

@@ -20,6 +20,9 @@ DEFAULT_URL: Final = "http://127.0.0.1:9080"
 PATIENCE_S: Final = 30.0
 """The time for a response in seconds, in addition to the wait of the operation."""
 
+DEFAULT_WAIT: Final = "10s"
+DEFAULT_SETTLE: Final = "5s"
+
 _NAMESPACES: Final = "namespaces"
 _JSON: Final = "application/json"
 _PROBLEM: Final = "application/problem+json"
@@ -80,7 +83,7 @@ class ApiEndpoint:
             headers["Content-Type"] = _JSON
         if operation.body is not None:
             body = json.dumps({name: _plain(value) for name, value in operation.body.items()}).encode()
-        query = urlencode({name: value for name, value in operation.query.items() if value is not None})
+        query = urlencode(drop_none(operation.query))
         url = "/".join([self.url, "v1", *map(_quoted, path)]) + (f"?{query}" if query else "")
         return Request(operation.method, url, headers, body, operation.lasts_s + PATIENCE_S)
 
@@ -159,6 +162,16 @@ def seconds(span: Span) -> float:
     raise ValueError(
         f"{span!r} is not a duration: use 1500 (milliseconds), '1500ms', '45s', '5m', '2h' or '8d'"
     )
+
+
+def drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields with a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def format_property(value: Any) -> str:
+    """Return the value of a property as a properties file has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -129,7 +129,8 @@ def broker(request: pytest.FixtureRequest, groupd: Daemon) -> Iterator[Namespace
 def async_broker(broker: Namespace) -> "AsyncNamespace":
     """The broker of the test with an asynchronous interface. Needs `pytest-groupd[async]`."""
     try:
-        from groupd_client.asynchronous import AsyncNamespace, AsyncTransport
+        from groupd_client.async_transport import AsyncTransport
+        from groupd_client.asynchronous import AsyncNamespace
     except ModuleNotFoundError:
         _fail("async_broker needs aiohttp: install pytest-groupd[async]")
     return AsyncNamespace(broker.endpoint, AsyncTransport().run, broker.described)
