@@ -8,11 +8,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
+from urllib.parse import unquote
 
 from aiohttp import web
 from click.testing import CliRunner, Result
 
 from coordinator.cli.main import groupd
+from coordinator.control.problem import Problem
+from coordinator.http.api.api_messages import BASE_PATH, NoParameters, decode_body, decode_query
+from coordinator.http.api.api_route import ApiRoute, StreamRoute
+from coordinator.http.api.route_table import ALL_ROUTES, ALL_STREAMS
 from tests.cli.test_serve import TIMEOUT_S
 
 PROBLEM = "application/problem+json"
@@ -35,6 +40,39 @@ class ReceivedRequest:
         return f"{self.method} {self.path}"
 
 
+def find_route(method: str, path: str) -> ApiRoute | StreamRoute | None:
+    """Return the operation of the API with a method and a path, as for the daemon's own broker."""
+    steps = [unquote(step) for step in path.removeprefix(BASE_PATH).split("/")]
+    routes: list[ApiRoute | StreamRoute] = [*ALL_ROUTES, *ALL_STREAMS]
+    for route in routes:
+        own = "GET" if isinstance(route, StreamRoute) else route.method
+        places = ["" if place.startswith("{") else place for place in route.path.split("/")]
+        if (own, len(places)) == (method, len(steps)) and all(
+            place in ("", step) for place, step in zip(places, steps, strict=True)
+        ):
+            return route
+    prefix = f"{BASE_PATH}/namespaces/"
+    _, is_of_namespace, below = path.removeprefix(prefix).partition("/")
+    if path.startswith(prefix) and is_of_namespace:
+        return find_route(method, f"{BASE_PATH}/{below}")
+    return None
+
+
+def find_mistakes(request: ReceivedRequest) -> Iterator[str]:
+    """Yield the reason why a daemon would refuse a request by its operation, its query or its body."""
+    route = find_route(request.method, request.path)
+    if route is None:
+        yield f"{request.line} is not an operation"
+        return
+    pairs = [(name, text) for name, texts in request.query.items() for text in texts]
+    try:
+        decode_query(route.query, pairs)
+        if isinstance(route, ApiRoute):
+            decode_body(NoParameters if route.body is None else route.body, json.dumps(request.body).encode())
+    except Problem as problem:
+        yield f"{request.line}: {problem.detail}"
+
+
 @dataclass
 class FakeDaemon:
     """`values` are JSON answers and `texts` those for people, by method and path; `problems` go before both. What a
@@ -44,6 +82,8 @@ class FakeDaemon:
     texts: dict[str, str] = field(default_factory=dict)
     problems: dict[str, dict[str, Any]] = field(default_factory=dict)
     asked: list[ReceivedRequest] = field(default_factory=list)
+    mistakes: list[str] = field(default_factory=list)
+    """Requests that the API does not have, or with a body that it refuses."""
     pieces: "queue.Queue[bytes | None]" = field(default_factory=queue.Queue)
     url: str = ""
 
@@ -55,6 +95,7 @@ class FakeDaemon:
             request.method, path, query, dict(request.headers), json.loads(body) if body else None
         )
         self.asked.append(asked)
+        self.mistakes += find_mistakes(asked)
         if asked.line in self.problems:
             problem = self.problems[asked.line]
             return web.Response(status=problem["status"], text=json.dumps(problem), content_type=PROBLEM)
@@ -120,6 +161,7 @@ class FakeDaemon:
             loop.call_soon_threadsafe(loop.stop)
             thread.join(TIMEOUT_S)
             loop.close()
+        assert not self.mistakes
 
     def run(self, *arguments: str, **environment: str) -> Result:
         """Run `groupd …` in this process. The command sends its requests to this daemon and reads no terminal."""

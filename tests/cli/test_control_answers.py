@@ -231,7 +231,7 @@ def test_a_group_described_while_it_rebalances(daemon: FakeDaemon) -> None:
         state="PreparingRebalance", members=[gone], rebalance=rebalance(), unowned={"orders": [3, 4, 5, 9]}
     )
     out = daemon.run("groups", "describe", "billing").stdout
-    assert "open for 9.2 s: member joined, by carol" in out
+    assert "open for 9.20 s: member joined, by carol" in out
     assert "JoinGroup of bob, last heard 12 s ago, not connected; 33 s at most" in out
     assert "orders: 3-5 9" in out
     assert "closed 305 ms ago" in out

@@ -3,9 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+import click
 import pytest
 
-from tests.cli.fake_daemon import FakeDaemon
+from coordinator.cli.main import groupd
+from coordinator.http.api.api_route import ApiRoute, StreamRoute
+from coordinator.http.api.route_table import ALL_ROUTES, ALL_STREAMS
+from tests.cli.fake_daemon import FakeDaemon, find_route
 
 
 @pytest.fixture
@@ -106,8 +110,23 @@ def test_a_command_sends_its_request_and_prints_the_answer(
     assert (result.stdout, result.stderr, result.exit_code) == ("said\nby the daemon\n", "", 0)
     assert [asked.line for asked in daemon.asked] == [line]
     assert daemon.last().body == body
+    route = find_route(*line.split(" "))
+    assert route is not None
+    assert route.command.split()[0] == command.split()[0]
     if daemon.last().method != "GET":
         assert daemon.last().headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    "route", [*ALL_ROUTES, *ALL_STREAMS], ids=lambda route: f"{getattr(route, 'method', 'GET')} {route.path}"
+)
+def test_the_command_of_an_operation_exists(route: ApiRoute | StreamRoute) -> None:
+    command: click.Command = groupd
+    for word in route.command.split():
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), word)
+        assert found is not None, route.command
+        command = found
 
 
 def test_a_clock_that_is_taken_away_is_shown(daemon: FakeDaemon) -> None:

@@ -9,6 +9,7 @@ import pytest
 import tests
 from docs import (
     generate_configuration,
+    generate_http_operations,
     generate_kafka_tools,
     generate_log_lines,
     generate_metrics,
@@ -173,6 +174,10 @@ def test_the_configuration_page_is_fresh() -> None:
 
 def test_the_page_of_metrics_is_fresh() -> None:
     assert generate_metrics.PAGE.read_text() == generate_metrics.page()
+
+
+def test_the_page_of_http_operations_is_fresh() -> None:
+    assert generate_http_operations.PAGE.read_text() == generate_http_operations.page()
 
 
 def test_the_page_of_log_lines_is_fresh() -> None:

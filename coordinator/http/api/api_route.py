@@ -1,4 +1,5 @@
-"""One operation of the API, declared: what OpenAPI says of it, and who answers it, come from here alone."""
+"""The declaration of an operation of the API: the source of its route, its row in the index, its part of the
+OpenAPI document, and its row in docs/http-operations.md."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class ApiRoute:
     - `path` is below /v1, such as "/groups/{group}/ledger".
     - `query` and `body` are msgspec Structs that forbid unknown fields; a body may also be a mapping, or None.
     - `answer` is the type of the response; None means 204.
+    - `command` has the words of the groupd command that calls the operation, "" without one.
     - `text` formats the response for clients that accept text/plain.
     - `changes`: the operation requires that control is on. Its handler records it (`operator_actions.py`).
     - `needs_enable`: the operation harms the process and requires an explicit `control.enable`.
@@ -61,6 +63,7 @@ class ApiRoute:
     query: type[Struct] | None = None
     body: Any = None
     answer: Any = None
+    command: str = ""
     text: Callable[[Any], str] | None = None
     changes: bool = False
     needs_enable: bool = False
@@ -73,7 +76,7 @@ class ApiRoute:
 class StreamRoute:
     """A GET with a response in chunks, which ends with its reader or the daemon.
 
-    `path`, `query` and `problems` are those of `ApiRoute`. `content_type` is the type of the chunks.
+    `path`, `query`, `command` and `problems` are those of `ApiRoute`. `content_type` is the type of the chunks.
     `is_endless`: the stream has no last chunk."""
 
     path: str
@@ -82,4 +85,5 @@ class StreamRoute:
     content_type: str
     is_endless: bool
     query: type[Struct] | None = None
+    command: str = ""
     problems: tuple[ProblemKind, ...] = ()

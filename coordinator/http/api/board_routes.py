@@ -94,6 +94,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         method="GET",
         path="/board",
         summary="The state of all groups for the page, and whether changes are allowed",
+        command="console",
         handle=show_board,
         answer=Board,
     ),

@@ -177,11 +177,14 @@ def _create_clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
     }
     moved |= {"changes": True, "lasts": True}
     return (
-        ApiRoute(method="GET", path=path, summary=f"Show {whose}", handle=_show_clock, **shown),
+        ApiRoute(
+            method="GET", path=path, summary=f"Show {whose}", command="clock", handle=_show_clock, **shown
+        ),
         ApiRoute(
             method="PUT",
             path=path,
             summary=f"Freeze or start {whose}",
+            command="clock",
             handle=_change_clock,
             body=ClockChange,
             changes=True,
@@ -192,6 +195,7 @@ def _create_clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
             method="DELETE",
             path=path,
             summary=f"Remove {whose}: deadlines keep their remaining time",
+            command="clock",
             handle=_remove_clock,
             changes=True,
         ),
@@ -199,6 +203,7 @@ def _create_clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
             method="POST",
             path=f"{path}/advance",
             summary="Advance the clock without expiring live members",
+            command="clock",
             handle=_advance_clock,
             body=AdvanceRequest,
             **moved,
@@ -207,6 +212,7 @@ def _create_clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
             method="POST",
             path=f"{path}/step",
             summary="Advance the clock to the next deadline and fire it",
+            command="clock",
             handle=_step_clock,
             body=StepRequest,
             **moved,
@@ -221,6 +227,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         method="POST",
         path="/groups/{group}/members/{member}/expire",
         summary="End the session of a member now",
+        command="expire",
         handle=_expire_member,
         answer=MemberExpiryResult,
         text=format_member_expiry,

@@ -121,6 +121,7 @@ STREAMS: Final[tuple[StreamRoute, ...]] = (
     StreamRoute(
         path="/stream",
         summary="The events of groups as they happen",
+        command="watch",
         open_stream=follow_events,
         content_type="text/event-stream",
         is_endless=True,

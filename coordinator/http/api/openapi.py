@@ -15,7 +15,7 @@ from coordinator.http.api.api_route import ApiRoute, StreamRoute
 
 _REF: Final = "#/components/schemas/{name}"
 _PATH_NAME: Final = re.compile(r"{(\w+)}")
-_COMMON_PROBLEMS: Final = (
+COMMON_PROBLEMS: Final = (
     *(ProblemKind.BAD_REQUEST, ProblemKind.FOREIGN_HOST, ProblemKind.INTERNAL),
     *(ProblemKind.NOT_JSON, ProblemKind.TOO_LARGE, ProblemKind.TOO_MANY),
 )
@@ -136,7 +136,7 @@ def _replace_texts(value: Any, texts: Mapping[str, str]) -> Any:
 
 
 def _describe_operation(route: ApiRoute, query: Json, schemas_by_type: dict[Any, Any]) -> Json:
-    problems = [*_COMMON_PROBLEMS, *route.problems]
+    problems = [*COMMON_PROBLEMS, *route.problems]
     content: Json = {JSON_TYPE: {"schema": schemas_by_type.get(route.answer)}}
     if route.text is not None:
         content["text/plain"] = {"schema": {"type": "string"}}
@@ -173,7 +173,7 @@ def _describe_stream(route: StreamRoute, query: Json, schemas_by_type: dict[Any,
         "tags": [_find_tag(route.path)],
         "parameters": parameters,
         "responses": {"200": {"description": route.summary, "content": content}}
-        | _describe_problems([*_COMMON_PROBLEMS, *route.problems], schemas_by_type),
+        | _describe_problems([*COMMON_PROBLEMS, *route.problems], schemas_by_type),
     }
 
 
