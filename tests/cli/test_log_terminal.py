@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from coordinator.cli.log.log_report import describe_finding
 from coordinator.cli.log.record_text import LIST_GAP, PieceRole, join_pieces
 from coordinator.cli.log.terminal_records import wrap_fields
 from protocol.consumer_protocol import (
@@ -27,6 +28,8 @@ from protocol.records.group_record_schemas import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from storage.inspection.log_findings import FindingEffect, FindingKind, LogFinding
+from storage.inspection.log_reader import LogListing
 from storage.record import Record
 from tests.cli.log_directory import OFFSETS, ORDERS, fact, flip, segments, write_data_directory
 from tests.cli.log_records import commit
@@ -205,6 +208,18 @@ def test_findings_and_figures_are_laid_out_at_a_terminal(data: Path) -> None:
     summary = json.loads(piped("verify", "--json", data).stdout.splitlines()[-1])
     figures = [f"{summary[name]:,}" for name in ("segments", "batches", "records", "bytes", "findings")]
     assert ["all", "logs", "(2)", *figures] in [row.split() for row in rows]
+
+
+@pytest.mark.parametrize("kind", FindingKind)
+@pytest.mark.parametrize("effect", FindingEffect)
+def test_every_finding_has_all_forms(kind: FindingKind, effect: FindingEffect) -> None:
+    log = LogListing("/data/orders-0", None, (), is_whole=True)
+    entry = describe_finding(log, LogFinding(kind, effect, "/data/orders-0/a", 7, 3, 41, "broken"))
+    assert entry.fields is not None
+    assert (entry.fields["kind"], entry.fields["effect"]) == (kind.value, effect.value)
+    for form in (entry.line, " ".join(text for row in entry.rows for text in row)):
+        assert form is not None
+        assert {"41", "broken"} <= set(re.findall(r"\w+", form))
 
 
 def test_a_repair_is_reported_in_a_table_at_a_terminal(data: Path, tmp_path: Path) -> None:

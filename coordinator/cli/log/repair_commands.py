@@ -10,12 +10,6 @@ from itertools import chain
 import click
 
 from coordinator.cli.log.decoded_record import find_decode_error
-from coordinator.cli.log.finding_reports import (
-    FindingJsonReport,
-    FindingReport,
-    FindingTextReport,
-    VerifiedLog,
-)
 from coordinator.cli.log.log_paths import (
     FOUND,
     SOUND,
@@ -26,8 +20,16 @@ from coordinator.cli.log.log_paths import (
     report_errors,
     wait_for_writer,
 )
+from coordinator.cli.log.log_report import (
+    RepairOutcome,
+    VerifiedLog,
+    create_report,
+    describe_finding,
+    describe_repair,
+    summarize_findings,
+    summarize_repair,
+)
 from coordinator.cli.log.read_progress import ReadProgress, show_progress
-from coordinator.cli.log.repair_reports import RepairJsonReport, RepairOutcome, RepairReport, RepairTextReport
 from coordinator.cli.output_streams import Output, color_option, warn
 from storage.data_directory import LOCK_FILE
 from storage.files import Files, OsFiles
@@ -61,7 +63,7 @@ Exit codes: 0 no damage, 1 damage found, 2 PATH is not a log, 130 interrupted.""
 def verify_logs(paths: tuple[str, ...], is_json: bool, offsets_decoder: bool, output: Output) -> int:
     """Check logs: report damage, its effect, and the changes that a repair would make."""
     logs = find_logs_at(OsFiles(), paths)
-    report = _create_finding_report(output, is_json=is_json)
+    report = create_report(output, is_json=is_json)
     verified: list[VerifiedLog] = []
     found = 0
     with show_progress(output, logs) as progress:
@@ -73,25 +75,15 @@ def verify_logs(paths: tuple[str, ...], is_json: bool, offsets_decoder: bool, ou
             damage = journals.take_damage(log)
             if damage is not None:
                 found += 1
-                report.print_finding(log._replace(name=None), damage)
+                report.print_entry(describe_finding(log._replace(name=None), damage))
             for finding in chain(verification.find_problems(), journals.find_problems(log)):
                 found += 1
-                progress.show_note(f"{found:,} finding{'' if found == 1 else 's'}")
+                progress.show_note(f"{found:,} {'finding' if found == 1 else 'findings'}")
                 progress.hide()
-                report.print_finding(log, finding)
+                report.print_entry(describe_finding(log, finding))
             verified.append(VerifiedLog(log, verification.totals, found - found_before))
-    report.print_summary(verified)
+    report.print_summary(summarize_findings(verified))
     return FOUND if found else SOUND
-
-
-def _create_finding_report(output: Output, *, is_json: bool) -> FindingReport:
-    if is_json:
-        return FindingJsonReport()
-    if not output.is_for_people:
-        return FindingTextReport()
-    from coordinator.cli.log.terminal_reports import FindingBlockReport
-
-    return FindingBlockReport(output)
 
 
 REPAIR_EPILOG = """\
@@ -135,7 +127,8 @@ def repair_logs(
         raise click.UsageError("give either --out DIR or --in-place")
     logs = find_logs_at(OsFiles(), [path])
     check_journals(OsFiles(), logs)
-    report = _create_repair_report(output, is_json=is_json)
+    report = create_report(output, is_json=is_json)
+    repaired_logs: list[RepairOutcome] = []
 
     def repair(log: LogListing) -> LogRepair:
         examine = find_decode_error if offsets_decoder or holds_offsets(log) else None
@@ -150,23 +143,15 @@ def repair_logs(
                 outcomes = _repair_logs_in_place(progress.files, logs, is_directory, repair)
             for repaired in outcomes:
                 progress.hide()
-                report.print_outcome(repaired)
+                repaired_logs.append(repaired)
+                for entry in describe_repair(repaired):
+                    report.print_entry(entry)
     except (DamagedFile, LogDamaged) as error:
         exit_with_error(
             f"{error}; repair the whole data directory with --out, which works without the journal"
         )
-    report.print_summary()
+    report.print_summary(summarize_repair(repaired_logs))
     return SOUND
-
-
-def _create_repair_report(output: Output, *, is_json: bool) -> RepairReport:
-    if is_json:
-        return RepairJsonReport()
-    if not output.is_for_people:
-        return RepairTextReport()
-    from coordinator.cli.log.terminal_reports import RepairTableReport
-
-    return RepairTableReport(output)
 
 
 def _repair_copies(

@@ -10,19 +10,15 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from coordinator.cli.log.finding_reports import VerifiedLog, describe_finding, sum_totals
+from coordinator.cli.log.log_report import LabelledText, ReportEntry, ReportSummary
 from coordinator.cli.log.log_statistics import COLUMNS, LogStats, RecordCount, sort_by_bytes
-from coordinator.cli.log.repair_reports import RepairOutcome, format_loss_place, format_loss_reason
 from coordinator.cli.output_streams import Output
 from coordinator.cli.rich_output import create_console
 from coordinator.core.message_text import printable
-from storage.inspection.log_findings import FindingEffect, LogFinding
-from storage.inspection.log_reader import LogListing
 
 _LABEL_CELLS: Final = 20
 _MIN_NAME_CELLS: Final = 20
 _COLUMN_GAP: Final = "  "
-_MAX_TITLE: Final = 200
 
 
 def print_number_table(console: Console, titles: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
@@ -47,16 +43,7 @@ def print_number_table(console: Console, titles: Sequence[str], rows: Iterable[S
     console.width = cells
 
 
-def format_log_title(log: LogListing) -> str:
-    """Return the name of a log in a table."""
-    if log.name is not None:
-        return str(log.name)
-    return printable(log.directory if log.is_whole else log.segments[0].path, _MAX_TITLE)
-
-
-def create_labelled_table(
-    rows: Iterable[tuple[str, str, str]], *, indent: str = "", label_cells: int = 0
-) -> Table:
+def create_labelled_table(rows: Iterable[LabelledText], *, indent: str = "", label_cells: int = 0) -> Table:
     """Texts behind their labels, which have styles; the texts are wrapped."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, min_width=label_cells)
@@ -66,103 +53,24 @@ def create_labelled_table(
     return table
 
 
-def print_block(console: Console, heading: str, rows: Iterable[tuple[str, str, str]]) -> None:
-    """Labelled texts under a heading, which stays in one piece so that it can be copied."""
-    console.print(Text(heading, "bold"), soft_wrap=True)
-    console.print(create_labelled_table(rows, indent="  ", label_cells=_LABEL_CELLS))
-    console.print()
-
-
-_EFFECT_STYLES: Final = {
-    FindingEffect.STOPS_LOAD: "red",
-    FindingEffect.FAILS_READS: "red",
-    FindingEffect.CUT_AT_START: "yellow",
-    FindingEffect.MISLEADS_READS: "yellow",
-    FindingEffect.REBUILT: "cyan",
-    FindingEffect.TAKEN_BACK: "yellow",
-    FindingEffect.STOPS_START: "red",
-}
-
-
-class FindingBlockReport:
-    """A `FindingReport` for a terminal."""
+class TerminalReport:
+    """A `LogReport` for a terminal: a block for each entry, and a table."""
 
     def __init__(self, output: Output) -> None:
         self._console = create_console(output)
 
-    def print_finding(self, log: LogListing, finding: LogFinding) -> None:
-        text = describe_finding(finding)
-        style = _EFFECT_STYLES[finding.effect]
-        print_block(
-            self._console,
-            text.where,
-            [
-                (finding.kind.value, style, f"{text.what}{text.at}"),
-                (finding.effect.value, style, text.meaning),
-                ("repair", "dim", text.repair),
-            ],
-        )
-
-    def print_summary(self, logs: Sequence[VerifiedLog]) -> None:
-        sums = sum_totals(logs)
-        count, *figures_of_all = sums.values()
-        rows: list[tuple[str | int, ...]] = [
-            (
-                format_log_title(verified.log),
-                len(verified.log.segments),
-                verified.totals.batches,
-                verified.totals.records,
-                verified.totals.bytes,
-                verified.findings,
-            )
-            for verified in logs
-            if verified.findings
-        ]
-        rows.append((f"all logs ({count:,})", *figures_of_all))
-        print_number_table(self._console, ("log", *list(sums)[1:]), rows)
-        self._console.print()
-        self._console.print(
-            Text("sound", "bold green") if not sums["findings"] else Text("not sound", "bold red")
-        )
-
-
-_MAX_TEXT: Final = 2000
-
-
-class RepairTableReport:
-    """A `RepairReport` for a terminal."""
-
-    def __init__(self, output: Output) -> None:
-        self._console = create_console(output)
-        self._logs: list[RepairOutcome] = []
-
-    def print_outcome(self, repaired: RepairOutcome) -> None:
-        self._logs.append(repaired)
-        for loss in repaired.result.losses:
-            what = printable(f"{loss.length} bytes lost, {format_loss_reason(loss)}", _MAX_TEXT)
-            print_block(
-                self._console, printable(format_loss_place(loss), _MAX_TEXT), [(loss.kind.value, "red", what)]
-            )
-        for path in repaired.damaged:
-            print_block(self._console, printable(path, _MAX_TEXT), [("kept", "dim", "unchanged")])
-
-    def print_summary(self) -> None:
-        rows: list[tuple[str | int, ...]] = [
-            (format_log_title(repaired.log), *_list_figures(repaired), repaired.result.log_end_offset)
-            for repaired in self._logs
-            if repaired.result.losses or repaired.damaged
-        ]
-        sums = [sum(column) for column in zip(*map(_list_figures, self._logs), strict=True)]
-        rows.append((f"all logs ({len(self._logs):,})", *sums, ""))
-        titles = ("log", "batches", "records", "bytes kept", "bytes lost", "ends at offset")
-        print_number_table(self._console, titles, rows)
-        if not any(repaired.result.losses for repaired in self._logs):
+    def print_entry(self, entry: ReportEntry) -> None:
+        if entry.rows:
+            # A heading stays in one piece so that it can be copied.
+            self._console.print(Text(entry.heading, "bold"), soft_wrap=True)
+            self._console.print(create_labelled_table(entry.rows, indent="  ", label_cells=_LABEL_CELLS))
             self._console.print()
-            self._console.print(Text("nothing was lost", "bold green"))
 
-
-def _list_figures(repaired: RepairOutcome) -> tuple[int, ...]:
-    return repaired.batches, repaired.records, repaired.bytes, repaired.lost_bytes
+    def print_summary(self, summary: ReportSummary) -> None:
+        print_number_table(self._console, summary.titles, summary.rows)
+        if summary.verdict is not None:
+            self._console.print()
+            self._console.print(Text(*summary.verdict))
 
 
 _MAX_NAME: Final = 200
@@ -187,7 +95,7 @@ def _format_row(counted: tuple[str, RecordCount]) -> Sequence[str | int]:
     return printable(name, _MAX_NAME), *(getattr(count, column) for column in COLUMNS)
 
 
-def _list_summary(stats: LogStats) -> Iterator[tuple[str, str, str]]:
+def _list_summary(stats: LogStats) -> Iterator[LabelledText]:
     total, offsets = stats.total, stats.record_counter.offsets
     fields = total.fields()
     yield "logs", "dim", f"{len(stats.logs):,}, with {stats.segments:,} segments"
