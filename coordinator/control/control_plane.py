@@ -103,7 +103,7 @@ class ControlPlane:
         services.group_events.subscribe(EventRank.LEDGER, self.ledger.on_event)
         services.group_events.subscribe(EventRank.STREAM, self.stream.on_event)
         services.runtime.unload_listeners.append(lambda part: self.ledger.on_partition_unloaded(part.number))
-        self.waits.hint_providers.extend((self.clocks.frozen_hints, self.faults.held_hints))
+        self.waits.finding_providers.extend((self.clocks.find_frozen_waits, self.faults.find_held_requests))
 
     async def finish(self) -> None:
         """Write the remaining data after the last event."""

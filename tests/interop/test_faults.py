@@ -109,7 +109,9 @@ async def test_a_rebalance_that_a_held_join_keeps_open(
         view = partition.machine.view_group(GROUP, server.group_clock.now())
         assert view is not None
         assert view.state == "PreparingRebalance"
-        assert any("holds the JoinGroup of bob" in hint for hint in control.faults.held_hints(view))
+        assert any(
+            "holds the JoinGroup of bob" in one.sentence for one in control.faults.find_held_requests(view)
+        )
         control.faults.release_fault("slow")
         await starting
         await carol.stop()

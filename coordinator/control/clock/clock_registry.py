@@ -23,6 +23,7 @@ from coordinator.control.clock.disconnected_members import DisconnectedMemberRea
 from coordinator.control.clock.group_time import GroupTime, GroupTimeTable
 from coordinator.control.clock.pending_deadlines import REPORT, list_deadlines
 from coordinator.control.group_client import InternalGroupClient
+from coordinator.control.group_finding import FindingAction, FindingOperation, GroupFinding
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
@@ -139,14 +140,25 @@ class ClockRegistry:
         """Whether a group, if it is there, goes by a clock."""
         return name == group_id if group_id is not None else name not in self.times.by_group
 
-    def frozen_hints(self, view: GroupView) -> list[str]:
-        """Return hints about a frozen group that waits for disconnected members."""
+    def find_frozen_waits(self, view: GroupView) -> list[GroupFinding]:
+        """Return findings about a frozen group that waits for time to pass or for disconnected members."""
         if view.rebalance is None or not self.is_frozen(view.group_id):
             return []
-        time, name, hints = self.times.find_time(view.group_id), printable(view.group_id), []
+        time, name, found = self.times.find_time(view.group_id), printable(view.group_id), []
         if view.rebalance.is_initial:
-            call = f"POST /v1/groups/{name}/clock/step"
-            hints.append(f"The clock of {name} is frozen in its initial delay: {call} ends that.")
+            found.append(
+                GroupFinding(
+                    kind="frozen_delay",
+                    sentence=f"The clock of {name} is frozen in its initial delay",
+                    blocks=True,
+                    hint="Advance the clock to its next deadline to end the delay",
+                    action=FindingAction(
+                        operation=FindingOperation.STEP_CLOCK,
+                        label="Step the clock",
+                        arguments={"group": view.group_id},
+                    ),
+                )
+            )
         disconnected = (
             set()
             if time is not None and time.expires_disconnected
@@ -154,15 +166,26 @@ class ClockRegistry:
             - self.disconnected_members.find_possibly_reconnected(view)
         )
         for awaited in view.rebalance.awaited:
-            if awaited.member.member_id in disconnected:
-                client, member_id = printable(awaited.member.client_id), printable(awaited.member.member_id)
-                hints.append(
-                    f"The clock of {name} is frozen, and the group waits for {awaited.request.value} of {client}, "
-                    f"which is disconnected and cannot expire. POST /v1/groups/{name}/members/{member_id}/expire "
-                    f'expires it; PUT /v1/groups/{name}/clock {{"frozen": true, "except": "gone"}} expires all '
-                    f"such members."
+            member_id, client = awaited.member.member_id, printable(awaited.member.client_id)
+            if member_id in disconnected:
+                found.append(
+                    GroupFinding(
+                        kind="frozen_gone",
+                        sentence=(
+                            f"The clock of {name} is frozen, and the group waits for {awaited.request.value} of "
+                            f"{client}, which is disconnected and cannot expire"
+                        ),
+                        blocks=True,
+                        members=[member_id],
+                        hint=f"Expire {client}, or freeze the clock except for members that are gone",
+                        action=FindingAction(
+                            operation=FindingOperation.EXPIRE_MEMBER,
+                            label=f"Expire {client}",
+                            arguments={"group": view.group_id, "member": member_id},
+                        ),
+                    )
                 )
-        return hints
+        return found
 
     # Changes
 

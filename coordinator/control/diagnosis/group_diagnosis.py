@@ -15,10 +15,10 @@ from coordinator.control.diagnosis.group_conditions import (
     MemberCountCondition,
     MembersPresentCondition,
 )
-from coordinator.control.diagnosis.group_findings import GroupFinding
 from coordinator.control.diagnosis.group_snapshot import NO_GROUP_STATE, GroupSnapshot
 from coordinator.control.diagnosis.partition_conditions import TopicsOwnedCondition
 from coordinator.control.diagnosis.state_description import describe_state
+from coordinator.control.group_finding import GroupFinding, format_request, list_actions
 from coordinator.control.group_removals import GroupRemoval, removal_value, why_absent
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core.message_text import format_count, format_seconds
@@ -45,20 +45,27 @@ FINDERS: Final[tuple[Callable[[GroupSnapshot], Iterator[GroupFinding]], ...]] = 
 )
 
 
-def collect_findings(snapshot: GroupSnapshot) -> Sequence[GroupFinding]:
-    """Return the findings about a group, blocking ones first. A ghost member has no other finding."""
+FindingProvider = Callable[[GroupView], list[GroupFinding]]
+"""Returns findings about a group, from a part of the control plane that holds or changes groups."""
+
+
+def collect_findings(snapshot: GroupSnapshot, providers: Sequence[FindingProvider]) -> Sequence[GroupFinding]:
+    """Return the findings about a group by weight: blocking ones first, and of these the findings of providers
+    first, because what an operator did is the cause of the others."""
+    provided = [] if snapshot.view is None else [one for find in providers for one in find(snapshot.view)]
+    found = [*provided, *snapshot.compute_once(_find_in_snapshot)]
+    return tuple(sorted(found, key=lambda finding: not finding.blocks))
+
+
+def _find_in_snapshot(snapshot: GroupSnapshot) -> Sequence[GroupFinding]:
+    """Return the findings of the finders. A ghost member has no other finding."""
     found = [finding for finder in FINDERS for finding in finder(snapshot)]
     ghosts = {member_id for finding in found if finding.kind == "ghost" for member_id in finding.members}
-    remaining = [
+    return tuple(
         finding
         for finding in found
         if finding.kind == "ghost" or not finding.members or not ghosts.issuperset(finding.members)
-    ]
-    return tuple(sorted(remaining, key=lambda finding: not finding.blocks))
-
-
-HintProvider = Callable[[GroupView], list[str]]
-"""Returns hints for a group, from a part of the control plane that holds or changes groups."""
+    )
 
 
 @wire_name("Explanation")
@@ -77,9 +84,9 @@ class Explanation(Struct, frozen=True, kw_only=True):
     removed: GroupRemoval | None = None
 
 
-def explain_snapshot(snapshot: GroupSnapshot, hint_providers: Sequence[HintProvider]) -> Explanation:
-    """Explain the snapshot of a group."""
-    found = collect_findings(snapshot)
+def explain_snapshot(snapshot: GroupSnapshot, providers: Sequence[FindingProvider]) -> Explanation:
+    """Return the explanation of a group at one moment."""
+    found = collect_findings(snapshot, providers)
     return Explanation(
         group_id=snapshot.group_id,
         seq=snapshot.seq,
@@ -87,29 +94,26 @@ def explain_snapshot(snapshot: GroupSnapshot, hint_providers: Sequence[HintProvi
         generation_id=None if snapshot.view is None else snapshot.view.generation_id,
         detail=describe_state(snapshot),
         findings=list(found),
-        hints=collect_hints(snapshot, found, hint_providers),
+        hints=collect_hints(found),
         removed=snapshot.removal,
     )
 
 
-def collect_hints(
-    snapshot: GroupSnapshot, found: Sequence[GroupFinding], hint_providers: Sequence[HintProvider]
-) -> list[str]:
-    """Return hints for the operator, first those of providers, which know the actions of operators."""
-    provided = (
-        []
-        if snapshot.view is None
-        else [hint for provider in hint_providers for hint in provider(snapshot.view)]
-    )
-    return list(dict.fromkeys([*provided, *(finding.hint for finding in found if finding.hint is not None)]))
+def collect_hints(found: Sequence[GroupFinding]) -> list[str]:
+    """Return the different hints of findings, in their order."""
+    return list(dict.fromkeys(finding.hint for finding in found if finding.hint is not None))
 
 
 def format_explanation(explained: Explanation) -> str:
-    """Format an explanation as text."""
+    """Format an explanation as text: the state, the findings, the remedies with their requests."""
     lines = [explained.detail]
     lines += [f"- {finding.sentence}." for finding in explained.findings]
-    lines += [f"? {hint}" for hint in explained.hints]
+    lines += dict.fromkeys(_format_remedy(one) for one in explained.findings if one.hint is not None)
     return "\n".join(lines) + "\n"
+
+
+def _format_remedy(finding: GroupFinding) -> str:
+    return f"? {finding.hint}" + ("" if finding.action is None else f": {format_request(finding.action)}")
 
 
 _MAX_FINDINGS = 5
@@ -156,7 +160,7 @@ def not_met_problem(
     conditions: Sequence[Condition],
     waited_ms: int | None,
     joins_before: int,
-    hint_providers: Sequence[HintProvider],
+    providers: Sequence[FindingProvider],
 ) -> Problem:
     """Return the problem that a condition does not hold.
 
@@ -165,21 +169,21 @@ def not_met_problem(
         conditions: all conditions.
         waited_ms: how long the caller waited; None for a single test.
         joins_before: the number of JoinGroup requests before the wait.
-        hint_providers: sources of hints for the caller.
+        providers: sources of findings about what operators did.
     """
     wrong = [condition for condition in conditions if not condition.is_met(snapshot)]
-    found = snapshot.compute_once(collect_findings)
+    found = collect_findings(snapshot, providers)
     after = "" if waited_ms is None else f" after {format_seconds(waited_ms)}"
     relevant = _select_relevant(snapshot, wrong, found)
+    remedied = [one for one in found if one.blocks or one in relevant]
     fields: dict[str, object] = {
         "seq": snapshot.seq,
         "unmet": [
             {"condition": unmet.condition, "wanted": unmet.wanted, "is": unmet.actual}
             for unmet in (condition.describe_unmet(snapshot) for condition in wrong)
         ],
-        "hints": collect_hints(
-            snapshot, [one for one in found if one.blocks or one in relevant], hint_providers
-        ),
+        "hints": collect_hints(remedied),
+        "actions": list_actions(remedied),
     }
     if snapshot.removal is not None:
         fields["removed"] = removal_value(snapshot.removal)
@@ -203,7 +207,9 @@ def not_durable_problem(snapshot: GroupSnapshot, waited_ms: int) -> Problem:
     is_so = f"All conditions hold, but the log was not synced within {format_seconds(waited_ms)}."
     detail = f"{describe_state(snapshot)} {is_so}"
     title = f"{snapshot.name} does not durably meet the conditions after {format_seconds(waited_ms)}"
-    return Problem(ProblemKind.NOT_MET, title, detail, {"seq": snapshot.seq, "unmet": [], "hints": []})
+    return Problem(
+        ProblemKind.NOT_MET, title, detail, {"seq": snapshot.seq, "unmet": [], "hints": [], "actions": []}
+    )
 
 
 def _select_relevant(

@@ -7,8 +7,6 @@ own client), oddities of assignments and subscriptions, and settings of members 
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import Struct
-
 from coordinator.control.diagnosis.group_snapshot import ConnectionState, GroupSnapshot
 from coordinator.control.diagnosis.member_labels import (
     format_list,
@@ -16,25 +14,10 @@ from coordinator.control.diagnosis.member_labels import (
     format_ranges,
 )
 from coordinator.control.diagnosis.state_description import describe_disconnection
+from coordinator.control.group_finding import FindingAction, FindingOperation, GroupFinding
 from coordinator.core.message_text import format_seconds
-from coordinator.core.wire_name import wire_name
-from coordinator.group.event_details import AwaitedMember, AwaitedRequest
+from coordinator.group.event_details import AwaitedMember, AwaitedRequest, MemberName
 from coordinator.group.group_view import MemberView
-
-
-@wire_name("Finding")
-class GroupFinding(Struct, frozen=True, kw_only=True):
-    """An observation about a group. `kind` is a word for programs; `sentence` describes it and names the
-    responsible client; `hint` is the remedy; `members` are member ids. `blocks`: the group, or a part of it,
-    cannot work."""
-
-    kind: str
-    sentence: str
-    blocks: bool
-    members: list[str] = []
-    topics: list[str] = []
-    hint: str | None = None
-
 
 _MAX_FINDINGS = 5
 """Findings of a kind."""
@@ -71,7 +54,8 @@ def find_ghosts(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
             ),
             blocks=True,
             members=[member.name.member_id],
-            hint=f"{_format_expire_call(snapshot, member.name.member_id)} ends the old member id of {label}",
+            hint=f"Expire the old member id of {label} to end its session now",
+            action=_expire_action(snapshot, member.name, f"Expire the old {label}"),
         )
 
 
@@ -88,7 +72,8 @@ def find_awaited_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
 
 def _explain_awaited(snapshot: GroupSnapshot, one: AwaitedMember, phase_ms: int) -> GroupFinding | None:
     member_id, label = one.member.member_id, snapshot.labels.find_label(one.member)
-    ends = f"{_format_expire_call(snapshot, member_id)} ends the wait for it"
+    ends = f"Expire {label} to end the wait for it"
+    action = _expire_action(snapshot, one.member)
     if one.request is AwaitedRequest.FIRST_JOIN:
         return GroupFinding(
             kind="pending",
@@ -99,16 +84,22 @@ def _explain_awaited(snapshot: GroupSnapshot, one: AwaitedMember, phase_ms: int)
             blocks=True,
             members=[member_id],
             hint=f"In {format_seconds(one.session_left_ms)} the member id of {label} is forgotten",
+            action=action,
         )
     connection = snapshot.connections.get(member_id)
     session_ms = one.silent_ms + one.session_left_ms
     if connection is not None and _is_gone(connection, one.silent_ms, session_ms):
         return GroupFinding(
             kind="gone",
-            sentence=f"{label} {describe_disconnection(connection)}: its process has ended or lost its network",
+            sentence=(
+                f"{label} {describe_disconnection(connection)}: its process has ended or lost its network. The "
+                f"rebalance waits for its {one.request.value}; its session ends in "
+                f"{format_seconds(one.session_left_ms)}"
+            ),
             blocks=True,
             members=[member_id],
-            hint=f"{label} will be removed when its session ends, in {format_seconds(one.session_left_ms)}; {ends}",
+            hint=ends,
+            action=action,
         )
     if one.request is not AwaitedRequest.JOIN:
         return GroupFinding(
@@ -117,6 +108,7 @@ def _explain_awaited(snapshot: GroupSnapshot, one: AwaitedMember, phase_ms: int)
             blocks=True,
             members=[member_id],
             hint=f"{label} got its JoinGroup response: its assignor is slow, or its process is stopped. {ends}",
+            action=action,
         )
     told_ms = snapshot.history.told_to_rejoin.get(member_id)
     if told_ms is None and not _is_late(one.silent_ms, session_ms):
@@ -133,6 +125,7 @@ def _explain_awaited(snapshot: GroupSnapshot, one: AwaitedMember, phase_ms: int)
             members=[member_id],
             hint=f"{label} is connected and silent: its process is stopped, or heartbeat.interval.ms is "
             f"long. {ends}",
+            action=action,
         )
     return GroupFinding(
         kind="told_and_silent",
@@ -144,6 +137,7 @@ def _explain_awaited(snapshot: GroupSnapshot, one: AwaitedMember, phase_ms: int)
         members=[member_id],
         hint=f"{label} is connected and knows of the rebalance: it is blocked in a callback or between "
         f"two polls. {ends}",
+        action=action,
     )
 
 
@@ -184,12 +178,23 @@ def find_disconnected_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]
             kind="gone",
             sentence=(
                 f"{label}{static} {describe_disconnection(connection)}{last_heard}; its session ends in "
-                f"{format_seconds(member.session_left_ms)}"
+                f"{format_seconds(member.session_left_ms)}{_format_unread(snapshot, member)}"
             ),
             blocks=True,
             members=[member.name.member_id],
-            hint=f"{_format_expire_call(snapshot, member.name.member_id)} ends the session of {label} now",
+            hint=f"Expire {label} to end its session now",
+            action=_expire_action(snapshot, member.name),
         )
+
+
+def _format_unread(snapshot: GroupSnapshot, member: MemberView) -> str:
+    """`, and until then orders-2..3 has no reader`: the partitions that a lost member holds."""
+    partitions = snapshot.assignments.get(member.name.member_id, {})
+    held = [format_ranges(topic, numbers) for topic, numbers in sorted(partitions.items()) if numbers]
+    if not held:
+        return ""
+    is_one = sum(map(len, partitions.values())) == 1
+    return f", and until then {format_list(held)} {'has' if is_one else 'have'} no reader"
 
 
 def find_silent_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
@@ -221,6 +226,7 @@ def find_silent_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
             blocks=True,
             members=[member_id],
             hint=f"heartbeat.interval.ms of {label} should be at most a third of its session.timeout.ms",
+            action=_expire_action(snapshot, member.name),
         )
 
 
@@ -251,11 +257,17 @@ def find_pending_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
             sentence=f"{format_list(labels)} asked for a member id and has not joined with it",
             blocks=True,
             members=[one.name.member_id for one in view.pending[:_MAX_FINDINGS]],
+            action=_expire_action(snapshot, view.pending[0].name) if len(labels) == 1 else None,
         )
 
 
-def _format_expire_call(snapshot: GroupSnapshot, member_id: str) -> str:
-    return f"POST /v1/groups/{snapshot.name}/members/{format_name(member_id)}/expire"
+def _expire_action(snapshot: GroupSnapshot, name: MemberName, label: str | None = None) -> FindingAction:
+    """Return the action that expires a member or a pending member id."""
+    return FindingAction(
+        operation=FindingOperation.EXPIRE_MEMBER,
+        label=f"Expire {snapshot.labels.find_label(name)}" if label is None else label,
+        arguments={"group": snapshot.group_id, "member": snapshot.labels.find_reference(name)},
+    )
 
 
 def find_members_left_out(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
@@ -314,6 +326,11 @@ def find_missing_topics(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
             blocks=True,
             topics=[topic],
             hint=f"Topic {format_name(topic)} does not exist.{like}",
+            action=FindingAction(
+                operation=FindingOperation.CREATE_TOPIC,
+                label=f"Create topic {format_name(topic)}",
+                arguments={"topic": topic},
+            ),
         )
 
 

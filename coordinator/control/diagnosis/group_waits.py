@@ -17,7 +17,7 @@ from coordinator.broker.services import Services
 from coordinator.control.diagnosis.group_conditions import Condition
 from coordinator.control.diagnosis.group_diagnosis import (
     Explanation,
-    HintProvider,
+    FindingProvider,
     WaitResult,
     build_wait_result,
     explain_snapshot,
@@ -241,7 +241,7 @@ class GroupWaits:
         ledger: RebalanceSource | None = None,
     ) -> None:
         """Create the waits. `group_now` returns the time of a group. Without a ledger, `rebalanced` is refused."""
-        self.hint_providers: list[HintProvider] = []
+        self.finding_providers: list[FindingProvider] = []
         self._services = services
         self._group_client = group_client
         self.snapshots = SnapshotSource(services, connections, group_now, removals, ledger)
@@ -273,7 +273,7 @@ class GroupWaits:
 
     def explain_group(self, group_id: str) -> Explanation:
         """Explain the present state of a group, which need not exist."""
-        return explain_snapshot(self.take_snapshot(group_id), self.hint_providers)
+        return explain_snapshot(self.take_snapshot(group_id), self.finding_providers)
 
     def take_snapshot(self, group_id: str) -> GroupSnapshot:
         """A group now, as conditions see it."""
@@ -297,7 +297,7 @@ class GroupWaits:
             if not all(condition.is_met(snapshot) for condition in conditions):
                 waited_ms = None if is_check else clock.monotonic_ms() - began_ms
                 raise not_met_problem(
-                    snapshot, conditions, waited_ms, waiter.joins_before, self.hint_providers
+                    snapshot, conditions, waited_ms, waiter.joins_before, self.finding_providers
                 )
             await self._await_durable(snapshot, began_ms, within_ms)
             return build_wait_result(snapshot, conditions, clock.monotonic_ms() - began_ms)

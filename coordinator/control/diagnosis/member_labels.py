@@ -31,6 +31,15 @@ class MemberLabels:
             return format_name(name.group_instance_id)
         return format_name(shorten_member_id(name.member_id)) if name.member_id else "a client without a name"
 
+    def find_reference(self, name: MemberName) -> str:
+        """Return the shortest reference to one member that commands accept: its client id, instance id or member
+        id, as the client sent it."""
+        if name.client_id and self._clients[name.client_id] == 1:
+            return name.client_id
+        if name.group_instance_id is not None and self._instances[name.group_instance_id] == 1:
+            return name.group_instance_id
+        return name.member_id
+
     def find_label_by_id(self, member_id: str) -> str:
         """Return the label for a member id, whether or not a member has it."""
         name = self._names.get(member_id)

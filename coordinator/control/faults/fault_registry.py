@@ -13,6 +13,7 @@ from coordinator.broker.services import Services
 from coordinator.control.admin.coordinator_failover import CoordinatorFailover
 from coordinator.control.faults.fault_rule import FaultRule, FaultStatus
 from coordinator.control.field_parsers import parse_duration_ms
+from coordinator.control.group_finding import GroupFinding
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
@@ -193,17 +194,17 @@ class FaultRegistry:
         """Return the number of open waits for hits of faults."""
         return self._waiter_count
 
-    def held_hints(self, view: GroupView) -> list[str]:
-        """Return hints about the faults that affect a waiting group."""
-        hints = []
+    def find_held_requests(self, view: GroupView) -> list[GroupFinding]:
+        """Return findings about requests and responses of a group that faults hold, and members that they hid."""
+        found: list[GroupFinding] = []
         members = {member.name.member_id: member.name.client_id for member in view.members}
         for fault in self._faults.values():
             if fault.held_requests or fault.ghosts:
-                from coordinator.control.faults.fault_reports import build_ghost_hints, build_holding_hints
+                from coordinator.control.faults.fault_reports import build_ghost_findings, build_held_findings
 
-                hints += build_holding_hints(fault, view.group_id)
-                hints += build_ghost_hints(fault, members)
-        return hints
+                found += build_held_findings(fault, view.group_id)
+                found += build_ghost_findings(fault, view.group_id, members)
+        return found
 
     async def wait_for_hits(self, name: str, hits: int, within_ms: int) -> FaultStatus:
         """Waits until a fault has hit so often. Raises Problem: no-such-fault, not-met, too-many, bad-request."""

@@ -1,5 +1,5 @@
 """Reports of triggered faults: operator actions, by which the ledger and the log name a fault as a cause, and
-hints for groups that wait because of a fault.
+findings about groups that wait because of a fault.
 """
 
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Final
 
 from coordinator.control.faults.fault_matchers import RequestAttributes
 from coordinator.control.faults.installed_fault import InstalledFault
+from coordinator.control.group_finding import FindingAction, FindingOperation, GroupFinding
 from coordinator.control.operator_actions import ActionLog
 from coordinator.core import clock
 from coordinator.core.message_text import format_seconds, printable
@@ -77,37 +78,63 @@ class FaultAudit:
         self._actions.record_action(ACTION_KIND, what, groups.pop() if len(groups) == 1 else None, by)
 
 
-MAX_HINTS: Final = 10
+MAX_FINDINGS: Final = 10
 _HOLD_VERBS: Final = {"hold": "holds", "delay": "delays", "swallow": "has swallowed"}
 
 
-def build_holding_hints(fault: InstalledFault, group_id: str) -> list[str]:
-    """One sentence for each request or answer of a group that a fault keeps."""
-    hints: list[str] = []
+def build_held_findings(fault: InstalledFault, group_id: str) -> list[GroupFinding]:
+    """Return a finding for each request or response of a group that a fault holds."""
+    found: list[GroupFinding] = []
     for held in fault.held_requests:
-        if group_id not in held.request.group_ids or len(hints) >= MAX_HINTS:
+        if group_id not in held.request.group_ids or len(found) >= MAX_FINDINGS:
             continue
         api = APIS[held.request.key].name
         what = f"the answer to the {api}" if fault.action.at == "answer" else f"the {api}"
         held_ms = (clock.monotonic_ns() - held.since_ns) / 1e6
-        ends = (
-            f"DELETE /v1/faults/{fault.name} ends its connection"
-            if held.kind == "swallow"
-            else f"POST /v1/faults/{fault.name}/release releases it"
+        is_swallowed = held.kind == "swallow"
+        verb = "Remove" if is_swallowed else "Release"
+        found.append(
+            GroupFinding(
+                kind="held_by_fault",
+                sentence=(
+                    f"fault {fault.name} {_HOLD_VERBS[held.kind]} {what} of "
+                    f"{printable(held.request.client.client_id)} since {format_seconds(held_ms)}, and later requests of its "
+                    f"connection wait"
+                ),
+                blocks=True,
+                hint=f"{verb} fault {fault.name}" + (" to end its connection" if is_swallowed else ""),
+                action=FindingAction(
+                    operation=(
+                        FindingOperation.REMOVE_FAULT if is_swallowed else FindingOperation.RELEASE_FAULT
+                    ),
+                    label=f"{verb} fault {fault.name}",
+                    arguments={"fault": fault.name},
+                ),
+            )
         )
-        client = printable(held.request.client.client_id)
-        hints.append(
-            f"fault {fault.name} {_HOLD_VERBS[held.kind]} {what} of {client} since "
-            f"{format_seconds(held_ms)}, and nothing that follows on its connection is processed: {ends}"
-        )
-    return hints
+    return found
 
 
-def build_ghost_hints(fault: InstalledFault, members: Mapping[str, str]) -> list[str]:
-    """Return a hint for each member that a fault answered as unknown. `members` has client ids by member id."""
+def build_ghost_findings(
+    fault: InstalledFault, group_id: str, members: Mapping[str, str]
+) -> list[GroupFinding]:
+    """Return a finding for each member that a fault answered as unknown. `members` has client ids by member id."""
     return [
-        f"fault {fault.name} told {printable(members[ghost])} UNKNOWN_MEMBER_ID, of which the group did not hear: "
-        f"it has joined under a new id, and {printable(ghost)} is a member until its session ends"
-        for ghost in list(fault.ghosts)[:MAX_HINTS]
+        GroupFinding(
+            kind="hidden_by_fault",
+            sentence=(
+                f"fault {fault.name} answered UNKNOWN_MEMBER_ID to {printable(members[ghost])} in place of the "
+                f"group: it has joined under a new id, and {printable(ghost)} is a member until its session ends"
+            ),
+            blocks=True,
+            members=[ghost],
+            hint=f"Expire {printable(ghost)} to end its session now",
+            action=FindingAction(
+                operation=FindingOperation.EXPIRE_MEMBER,
+                label=f"Expire the old {printable(members[ghost])}",
+                arguments={"group": group_id, "member": ghost},
+            ),
+        )
+        for ghost in list(fault.ghosts)[:MAX_FINDINGS]
         if ghost in members
     ]

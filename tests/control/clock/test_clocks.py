@@ -280,8 +280,10 @@ async def test_a_ghost_expires_after_a_rejoin_over_the_same_connection(
     await until(lambda: len(members(control)) == 3)
     view = control.clocks.find_group(GROUP)
     assert view is not None
-    (hint,) = control.clocks.frozen_hints(view)
-    assert f"members/{ghost}/expire" in hint
+    (finding,) = control.clocks.find_frozen_waits(view)
+    assert finding.action is not None
+    assert finding.action.operation == "expire_member"
+    assert finding.action.arguments == {"group": GROUP, "member": ghost}
     await freeze(control, gone=True)
     await until(lambda: len(members(control)) == 2)
     assert ghost not in members(control)

@@ -1,10 +1,12 @@
 """Explanations without a wait: the activity of a group, and contradictory settings of its members."""
 
 from collections.abc import AsyncIterator
+from urllib.parse import quote
 
 import pytest
 
 from coordinator.control.diagnosis.group_diagnosis import format_explanation
+from coordinator.control.group_finding import FindingOperation, format_request
 from protocol.error_codes import ErrorCode
 from tests.control.diagnosis.staged_group import SESSION_MS, Stage, staged
 from tests.control.diagnosis.test_failed_waits import cut_off, names_all
@@ -40,6 +42,31 @@ async def test_an_empty_group(stage: Stage) -> None:
     stage.held.advance(2_000)
     assert stage.explain().detail == "billing is Empty since 2.0 s: it has no members."
     assert alice.member_id
+
+
+async def test_a_lost_member_leads_the_findings(stage: Stage) -> None:
+    """The sentence says since when it is gone and which partitions have no reader; the action ends its session."""
+    _, bob = await stage.stable("svc", "bob", rebalance_ms=30_000)
+    await cut_off(stage, bob)
+    stage.held.advance(2_000)
+    worst = stage.explain().findings[0]
+    assert worst.blocks
+    assert worst.members == [bob.member_id]
+    names_all(worst.sentence, "bob is disconnected", "heard 2.0 s ago", "session ends in 43.0 s", "no reader")
+    assert worst.action is not None
+    assert worst.action.operation is FindingOperation.EXPIRE_MEMBER
+    assert worst.action.arguments == {"group": "billing", "member": "bob"}
+    assert "POST /v1/groups/billing/members/bob/expire" in format_explanation(stage.explain())
+
+
+async def test_actions_name_members_so_that_commands_find_them(stage: Stage) -> None:
+    """Members that share a client id are named by their member ids, as the client sent them."""
+    first, second = await stage.stable("a/b", "a/b")
+    await cut_off(stage, second)
+    (gone,) = [one for one in stage.explain().findings if one.kind == "gone"]
+    assert gone.action is not None
+    assert gone.action.arguments["member"] == second.member_id != first.member_id
+    assert f"/members/{quote(second.member_id, safe='')}/expire" in format_request(gone.action)
 
 
 async def test_every_finding_is_a_line_for_people(stage: Stage) -> None:

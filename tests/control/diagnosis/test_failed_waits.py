@@ -27,6 +27,12 @@ def names_all(sentence: str, *words: str) -> None:
     assert not missing, f"{missing} not in: {sentence}"
 
 
+def actions(problem: Problem) -> list[dict[str, Any]]:
+    """Return the actions of a problem, each as JSON."""
+    found: list[dict[str, Any]] = problem.fields["actions"]  # type: ignore[assignment]
+    return found
+
+
 def hinted(problem: Problem, *words: str) -> None:
     """Check that one of the hints contains all of these."""
     hints: Any = problem.fields["hints"]
@@ -74,7 +80,10 @@ async def test_dead(stage: Stage) -> None:
     unmet: Any = problem.fields["unmet"]
     assert unmet[0] == {"condition": "state", "wanted": "Stable", "is": "PreparingRebalance"}
     assert unmet[1]["condition"] == "owned"
-    hinted(problem, "/v1/groups/billing/members/", "bob")
+    hinted(problem, "Expire bob")
+    (action,) = actions(problem)
+    assert action["operation"] == "expire_member"
+    assert action["arguments"] == {"group": "billing", "member": "bob"}
 
 
 async def test_stopped(stage: Stage) -> None:
@@ -135,7 +144,8 @@ async def test_ghost(stage: Stage) -> None:
         "session ends in 40 s",
     )
     assert "poll loop" not in problem.detail, "a ghost is nothing else"
-    hinted(problem, f"/members/{old_id}/expire")
+    (action,) = [one for one in actions(problem) if one["operation"] == "expire_member"]
+    assert action["arguments"] == {"group": "billing", "member": old_id}
 
 
 async def test_pending(stage: Stage) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.control.group_finding import FindingAction, FindingOperation, GroupFinding
 from coordinator.group.group_view import GroupView
 from coordinator.runtime.partition_lifecycle import PartitionState
 from tests.control.diagnosis.staged_group import GROUP, TIMEOUT_S, Stage, assignment, staged
@@ -170,17 +171,28 @@ async def test_failed() -> None:
 
 
 async def test_frozen_clocks_and_held_requests_are_named(stage: Stage) -> None:
-    """Clocks and faults provide their own hints."""
+    """Clocks and faults provide findings of their own, which come before those about members."""
 
-    def frozen(view: GroupView) -> list[str]:
-        return [f"the clock of {view.group_id} stands still: bob cannot expire"]
+    def find_frozen(view: GroupView) -> list[GroupFinding]:
+        sentence = f"the clock of {view.group_id} stands still: bob cannot expire"
+        return [GroupFinding(kind="frozen", sentence=sentence, blocks=True, hint="Run the clock")]
 
-    def held(view: GroupView) -> list[str]:
-        return ["the fault slow-sync holds the SyncGroup of bob"]
+    def find_held(view: GroupView) -> list[GroupFinding]:
+        action = FindingAction(
+            operation=FindingOperation.RELEASE_FAULT,
+            label="Release slow-sync",
+            arguments={"fault": "slow-sync"},
+        )
+        sentence = "the fault slow-sync holds the SyncGroup of bob"
+        return [
+            GroupFinding(kind="held", sentence=sentence, blocks=True, hint="Release slow-sync", action=action)
+        ]
 
-    stage.waits.hint_providers += [frozen, held]
-    await stage.stable("alice")
+    stage.waits.finding_providers += [find_frozen, find_held]
+    await stage.stable("alice", rebalance_ms=1_000)
     problem = await stage.unmet(members=2)
-    hinted(problem, "the clock of billing stands still")
-    hinted(problem, "the fault slow-sync holds")
-    assert stage.explain().hints[:2] == problem.fields["hints"]
+    names_all(problem.detail, "the clock of billing stands still", "the fault slow-sync holds")
+    assert problem.fields["hints"] == ["Run the clock", "Release slow-sync"]
+    (action,) = problem.fields["actions"]  # type: ignore[misc]
+    assert action["arguments"] == {"fault": "slow-sync"}  # type: ignore[index]
+    assert [one.kind for one in stage.explain().findings][:2] == ["frozen", "held"]

@@ -276,11 +276,15 @@ async def test_an_explanation_names_held_requests(lab: Lab) -> None:
         assert partition.machine is not None
         view = partition.machine.view_group(GROUP, lab.server.group_clock.now())
         assert view is not None
-        hints = lab.faults.held_hints(view)
-        assert any("slow-join holds the JoinGroup of bob" in hint for hint in hints)
-        assert any("until its session ends" in hint and "alice" in hint for hint in hints)
+        held, hidden = lab.faults.find_held_requests(view)
+        assert "slow-join holds the JoinGroup of bob" in held.sentence
+        assert held.action is not None
+        assert held.action.arguments == {"fault": "slow-join"}
+        assert hidden.members == [member_id]
+        assert hidden.action is not None
+        assert hidden.action.arguments == {"group": GROUP, "member": member_id}
         lab.faults.remove_all(by="test")
-        assert not lab.faults.held_hints(view)
+        assert not lab.faults.find_held_requests(view)
     assert [(act.kind, act.group_id) for act in acts] == [
         ("fault", GROUP),
         ("fault", GROUP),

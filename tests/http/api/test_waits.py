@@ -65,7 +65,7 @@ async def test_what_is_not_so_is_a_problem(server: Server) -> None:
         await answered(control, "wait", b'{"members": 4, "within": "20ms"}')
     problem = raised.value
     assert problem.kind is ProblemKind.NOT_MET
-    assert set(problem.fields) == {"seq", "unmet", "hints"}
+    assert set(problem.fields) == {"seq", "unmet", "hints", "actions"}
     document = msgspec.json.decode(msgspec.json.encode(problem.fields))
     assert document["unmet"][0]["wanted"] == 4
     assert document["unmet"][0]["is"]["members"] == 0
