@@ -23,6 +23,7 @@ from coordinator.control.clock.offset_expiry_command import OffsetExpiry
 from coordinator.control.diagnosis.commit_observer import CommitFeed
 from coordinator.control.diagnosis.group_waits import GroupWaits
 from coordinator.control.diagnosis.oracle_service import OracleService
+from coordinator.control.diagnosis.worst_findings import WorstFindings
 from coordinator.control.event_stream import EventStream
 from coordinator.control.faults.fault_registry import FaultRegistry
 from coordinator.control.group_client import InternalGroupClient
@@ -92,6 +93,7 @@ class ControlPlane:
             removals,
             self.ledger,
         )
+        self.worst_findings = WorstFindings(self.waits.find_worst, services.run_queue)
         self._create_faults(services)
         self.oracles = OracleService(services, self.actions, group_now, commits)
         self.recordings = RecordingRegistry(self.group_client)

@@ -20,6 +20,7 @@ from coordinator.control.diagnosis.group_diagnosis import (
     FindingProvider,
     WaitResult,
     build_wait_result,
+    collect_findings,
     explain_snapshot,
     not_durable_problem,
     not_met_problem,
@@ -32,6 +33,7 @@ from coordinator.control.diagnosis.group_snapshot import (
 )
 from coordinator.control.diagnosis.wait_conditions import GroupConditions, build_conditions
 from coordinator.control.group_client import InternalGroupClient
+from coordinator.control.group_finding import GroupFinding
 from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.ledger.ledger_entry import LedgerEntry
 from coordinator.control.member_connections import MemberConnections
@@ -274,6 +276,11 @@ class GroupWaits:
     def explain_group(self, group_id: str) -> Explanation:
         """Explain the present state of a group, which need not exist."""
         return explain_snapshot(self.take_snapshot(group_id), self.finding_providers)
+
+    def find_worst(self, group_id: str) -> GroupFinding | None:
+        """Return the blocking finding of a group with the greatest weight, None without one."""
+        found = collect_findings(self.take_snapshot(group_id), self.finding_providers)
+        return found[0] if found and found[0].blocks else None
 
     def take_snapshot(self, group_id: str) -> GroupSnapshot:
         """A group now, as conditions see it."""

@@ -7,6 +7,7 @@ from msgspec import Struct
 from coordinator import __version__
 from coordinator.broker.server_view import find_standing
 from coordinator.control.control_plane import ControlPlane
+from coordinator.control.group_finding import GroupFinding
 from coordinator.control.metrics_snapshot import GroupMetricsSnapshot, SelectedGroupMetrics
 from coordinator.control.namespaces.namespace_models import find_client_address
 from coordinator.core.wire_name import wire_name
@@ -17,7 +18,8 @@ from coordinator.http.api.api_route import ApiCall, ApiRoute
 class BoardGroup(Struct, frozen=True, kw_only=True):
     """A group. `lag` is the sum over partitions with a committed offset, null without any; `rebalancing_ms` is the
     duration of the open rebalance, null without one; `session_margin` is the smallest remaining share of a session
-    of a member; `violations` counts the violations since the start of the daemon."""
+    of a member; `violations` counts the violations since the start of the daemon. `worst` is the finding that
+    blocks the group most, null without one; in a list of many groups it may be some seconds old."""
 
     group_id: str
     type: str
@@ -29,6 +31,7 @@ class BoardGroup(Struct, frozen=True, kw_only=True):
     is_frozen: bool
     rebalances: int
     violations: int
+    worst: GroupFinding | None = None
 
 
 @wire_name("Permission")
@@ -57,18 +60,21 @@ class Board(Struct, frozen=True, kw_only=True):
 async def show_board(control: ControlPlane, call: ApiCall) -> Board:
     """Return the board with all groups."""
     found = await control.group_metrics.take_snapshot(lambda _: True)
+    worst = await control.worst_findings.find([group.group_id for group in found.groups])
     services = control.services
     return Board(
         version=__version__,
         standing=find_standing(services),
         bootstrap=str(find_client_address(services.endpoints[0], call.host)),
-        groups=[_describe_group(group, found) for group in found.groups],
+        groups=[_describe_group(group, found, worst.get(group.group_id)) for group in found.groups],
         groups_left_out=found.left_out,
         control=Permission(is_on=call.why_off is None, needs_token=call.needs_token, why_off=call.why_off),
     )
 
 
-def _describe_group(group: GroupMetricsSnapshot, found: SelectedGroupMetrics) -> BoardGroup:
+def _describe_group(
+    group: GroupMetricsSnapshot, found: SelectedGroupMetrics, worst: GroupFinding | None
+) -> BoardGroup:
     lags = [
         max(0, found.ends[place].end - offset)
         for place, offset in group.offsets.items()
@@ -86,6 +92,7 @@ def _describe_group(group: GroupMetricsSnapshot, found: SelectedGroupMetrics) ->
         is_frozen=group.is_frozen,
         rebalances=counts.completed_rebalances,
         violations=sum(counts.violations.values()),
+        worst=worst,
     )
 
 
