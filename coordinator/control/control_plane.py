@@ -28,6 +28,7 @@ from coordinator.control.event_stream import EventStream
 from coordinator.control.faults.fault_registry import FaultRegistry
 from coordinator.control.group_client import InternalGroupClient
 from coordinator.control.group_removals import GroupRemovals
+from coordinator.control.lag_history import LagHistories
 from coordinator.control.ledger.ledger_storage import LedgerFile
 from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
 from coordinator.control.ledger.rebalance_triggers import LedgerClocks
@@ -115,6 +116,7 @@ class ControlPlane:
         """End all waits, holds and recordings. `ended_scope` names for the log what ends while its files stay; None
         if the files are deleted as well.
         """
+        self.lag_histories.close()
         self.recordings.close()
         self.stand_ins.close()
         self.faults.close()
@@ -155,6 +157,7 @@ class ControlPlane:
         self.group_metrics = GroupMetricsSource(
             counts, self.ledger, self.clocks, services.data_plane, services.run_queue
         )
+        self.lag_histories = LagHistories(self.group_metrics, services.loop)
 
     async def _freeze_clock(self, group_id: str) -> None:
         await self.clocks.set_clock(group_id, frozen=True, expires_disconnected=False)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from coordinator.core.wire_name import wire_name
 
 
+@wire_name("FindingOperation")
 class FindingOperation(StrEnum):
     """The operations that findings suggest."""
 

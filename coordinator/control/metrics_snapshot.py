@@ -261,6 +261,15 @@ class SelectedGroupMetrics:
     ends: Mapping[tuple[str, int], PartitionEnds]
     partitions: Mapping[str, int]
 
+    def compute_lag(self, group: GroupMetricsSnapshot) -> int | None:
+        """Return the sum of the lags of a group over partitions with a committed offset, None without any."""
+        lags = [
+            max(0, self.ends[place].end - offset)
+            for place, offset in group.offsets.items()
+            if place in self.ends
+        ]
+        return sum(lags) if lags else None
+
 
 class GroupMetricsSource:
     """Collects the metrics of selected groups. All methods belong to the thread of the event loop."""

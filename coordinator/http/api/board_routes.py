@@ -8,10 +8,12 @@ from coordinator import __version__
 from coordinator.broker.server_view import find_standing
 from coordinator.control.control_plane import ControlPlane
 from coordinator.control.group_finding import GroupFinding
+from coordinator.control.lag_history import LagHistory
 from coordinator.control.metrics_snapshot import GroupMetricsSnapshot, SelectedGroupMetrics
 from coordinator.control.namespaces.namespace_models import find_client_address
 from coordinator.core.wire_name import wire_name
 from coordinator.http.api.api_route import ApiCall, ApiRoute
+from coordinator.runtime.partition_lifecycle import PartitionState
 
 
 @wire_name("BoardGroup")
@@ -47,7 +49,8 @@ class Permission(Struct, frozen=True, kw_only=True):
 @wire_name("Board")
 class Board(Struct, frozen=True, kw_only=True):
     """A broker with its groups, in the order of their ids, at most 1,000; `groups_left_out` counts the others.
-    `bootstrap` is where clients connect."""
+    `bootstrap` is where clients connect. `unavailable_partitions` counts the partitions of `__consumer_offsets`
+    that move or are loading: their groups are missing until then."""
 
     version: str
     standing: str
@@ -55,11 +58,13 @@ class Board(Struct, frozen=True, kw_only=True):
     groups: list[BoardGroup]
     groups_left_out: int
     control: Permission
+    unavailable_partitions: int = 0
 
 
 async def show_board(control: ControlPlane, call: ApiCall) -> Board:
     """Return the board with all groups."""
     found = await control.group_metrics.take_snapshot(lambda _: True)
+    control.lag_histories.start()
     worst = await control.worst_findings.find([group.group_id for group in found.groups])
     services = control.services
     return Board(
@@ -69,24 +74,28 @@ async def show_board(control: ControlPlane, call: ApiCall) -> Board:
         groups=[_describe_group(group, found, worst.get(group.group_id)) for group in found.groups],
         groups_left_out=found.left_out,
         control=Permission(is_on=call.why_off is None, needs_token=call.needs_token, why_off=call.why_off),
+        unavailable_partitions=max(
+            control.failover.in_progress_count,
+            sum(one.state is PartitionState.LOADING for one in services.runtime.partitions),
+        ),
     )
+
+
+async def show_lag(control: ControlPlane, call: ApiCall) -> LagHistory:
+    """Return the history of the lag of a group."""
+    return await control.lag_histories.read_history(call.path["group"])
 
 
 def _describe_group(
     group: GroupMetricsSnapshot, found: SelectedGroupMetrics, worst: GroupFinding | None
 ) -> BoardGroup:
-    lags = [
-        max(0, found.ends[place].end - offset)
-        for place, offset in group.offsets.items()
-        if place in found.ends
-    ]
     counts = group.counts
     return BoardGroup(
         group_id=group.group_id,
         type=group.type,
         state=group.state,
         members=group.members,
-        lag=sum(lags) if lags else None,
+        lag=found.compute_lag(group),
         rebalancing_ms=round(group.rebalance_open_s * 1000) if group.rebalance_open_s else None,
         session_margin=group.session_margin,
         is_frozen=group.is_frozen,
@@ -104,5 +113,12 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         command="console",
         handle=show_board,
         answer=Board,
+    ),
+    ApiRoute(
+        method="GET",
+        path="/groups/{group}/lag",
+        summary="The lag of a group over time, since the first request for it or for the board",
+        handle=show_lag,
+        answer=LagHistory,
     ),
 )

@@ -1,10 +1,10 @@
-// The HTTP API of the daemon that serves this page: asked, followed, and written down for others to ask.
+// Calls of the HTTP API of the daemon that serves this page, and their text as a command or as a test.
 
 const TOKEN = "groupd-token";
 
 export class Refused extends Error {
   constructor(problem) {
-    super(problem.detail || problem.title || "it failed");
+    super(problem.detail || problem.title || "The request failed.");
     this.problem = problem;
   }
 }
@@ -19,7 +19,7 @@ export const base = (namespace) =>
 
 export const path = (...names) => names.map((name) => "/" + encodeURIComponent(name)).join("");
 
-// What the daemon answers; throws Refused for what it says no to, and whatever fetch throws where nobody is there.
+// Returns the response of the daemon. Throws Refused for a problem, and the error of fetch without a response.
 export async function ask(namespace, method, where, body) {
   const headers = { Accept: "application/json", "X-Groupd-Actor": "the page" };
   if (method !== "GET") headers["Content-Type"] = "application/json";
@@ -67,17 +67,34 @@ export function asCurl(namespace, method, where, body) {
   return words.join(" ");
 }
 
-const python = (value) => {
-  if (value === null || value === undefined) return "None";
-  if (value === true || value === false) return value ? "True" : "False";
-  if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
-  if (typeof value === "object")
-    return `{${Object.entries(value).map(([name, each]) => `${JSON.stringify(name)}: ${python(each)}`).join(", ")}}`;
-  return JSON.stringify(value);
-};
+const MAX_STAND_INS = 8;
 
-export function asPytest(method, where, body) {
-  const names = where.slice(1).split("/").map((name) => JSON.stringify(decoded(name)));
-  const more = body === undefined ? "" : `, body=${python(body)}`;
-  return `def test_it(broker):\n    broker.call(${JSON.stringify(method)}, ${names.join(", ")}${more})\n`;
+export const quote = (text) => JSON.stringify(text);
+
+// The name of a member in a test: its instance id or client id where that is unique, else its place in the group.
+export function memberInTest(group, member) {
+  for (const name of ["group_instance_id", "client_id"])
+    if (member[name] && group.members.filter((each) => each[name] === member[name]).length === 1) return quote(member[name]);
+  return `group.members[${group.members.indexOf(member)}].member_id`;
+}
+
+// A test with a group like this one, played by groupd, and one line that acts on it.
+export function asPytest(id, group, line) {
+  const members = group ? group.members.slice(0, MAX_STAND_INS) : [];
+  const topics = {};
+  for (const member of members)
+    for (const [topic, numbers] of Object.entries(member.assignment || {}))
+      topics[topic] = Math.max(topics[topic] || 0, ...numbers.map((number) => number + 1));
+  const names = Object.keys(topics).length ? Object.keys(topics) : ["orders"];
+  const taken = {};
+  const clients = members.map(({ client_id: name }) => ((taken[name] = (taken[name] || 0) + 1) === 1 ? name : `${name}-${taken[name]}`));
+  const protocol = group && group.type === "consumer" ? ', group_protocol="consumer"' : "";
+  return [
+    "import pytest", "", "",
+    `@pytest.mark.groupd(topics={${names.map((name) => `${quote(name)}: ${topics[name] || 1}`).join(", ")}})`,
+    "def test_group(broker):",
+    `    group = broker.group(${quote(id)})`,
+    ...(clients.length ? [`    for name in [${clients.map(quote).join(", ")}]:`, `        group.stand_in(name, [${names.map(quote).join(", ")}]${protocol})`, `    group.wait(state="Stable", members=${clients.length})`] : []),
+    ...line.split("\n").map((each) => `    ${each}`), "",
+  ].join("\n");
 }

@@ -1,54 +1,36 @@
-// The lag of a group since this page was opened.
+// The lag of a group over time, from the history of the daemon.
 
-import { html, useEffect, useRef } from "./vendor/preact.js";
+import { html } from "./vendor/preact.js";
+import { count, timeOfDay } from "./parts.js";
 
-const MAX_POINTS = 900;
-const HEIGHT_PX = 150;
+const MIN_LENGTH_MS = 60000;
+const DAY_MS = 86400000;
+const SIZE = 100;
+const TICKS = [0, 1 / 3, 2 / 3, 1];
 
-// Loads the chart library once, when the first chart is drawn: its start takes longer than everything else on the page.
-let library = null;
-const loadLibrary = () => {
-  library = library || new Promise((resolve, reject) => {
-    const script = document.createElement("script");
-    script.src = "static/vendor/uplot.js";
-    script.onload = resolve;
-    script.onerror = () => { library = null; reject(new Error("static/vendor/uplot.js cannot be loaded")); };
-    document.head.append(script);
-  });
-  return library;
+// The top of the scale: the least of 4, 10, 20, 40, 100, ... that is not below the greatest lag. Its half is whole.
+const findTop = (lag) => {
+  for (let power = 1; ; power *= 10) for (const step of [4, 10, 20]) if (step * power >= lag) return step * power;
 };
 
-export function Lag({ lag, beat }) {
-  const place = useRef(null);
-  const points = useRef([[], []]);
-  const plot = useRef(null);
-  const isUnknown = lag === null || lag === undefined;
-  useEffect(() => {
-    if (isUnknown) return;
-    const [times, lags] = points.current;
-    times.push(Date.now() / 1000);
-    lags.push(lag);
-    if (times.length > MAX_POINTS) { times.shift(); lags.shift(); }
-    if (plot.current) plot.current.setData(points.current);
-    else loadLibrary().then(() => {
-      if (!plot.current && place.current) plot.current = drawChart(place.current, points.current);
-    });
-  }, [beat, isUnknown]);
-  useEffect(() => {
-    const fit = () => plot.current && place.current && plot.current.setSize({ width: place.current.clientWidth, height: HEIGHT_PX });
-    addEventListener("resize", fit);
-    return () => { removeEventListener("resize", fit); if (plot.current) plot.current.destroy(); };
-  }, []);
-  return html`<div class="lag" ref=${place} role="img" aria-label=${isUnknown ? "no lag is known" : `lag ${lag}`}>${isUnknown && !plot.current && html`<p class="nothing">No offset is committed.</p>`}</div>`;
-}
+// Times of a long history have the day of the month: "27. 14:30".
+const timeLabel = (ms, isLong) => (isLong ? `${new Date(ms).getDate()}. ${timeOfDay(ms).slice(0, 5)}` : timeOfDay(ms));
 
-function drawChart(place, data) {
-  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const axis = { stroke: color("--faint"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
-  return new uPlot({
-    width: place.clientWidth, height: HEIGHT_PX, legend: { show: false }, cursor: { y: false, points: { size: 6 } },
-    scales: { y: { range: (_, low, high) => [0, Math.max(5, high * 1.1)] } },
-    axes: [{ ...axis, space: 70 }, { ...axis, size: 44, space: 30 }],
-    series: [{}, { stroke: color("--accent"), fill: color("--accent-wash"), width: 2, points: { show: false } }],
-  }, data, place);
+export function Lag({ points }) {
+  if (!points.length) return html`<p class="nothing">The group has no committed offsets.</p>`;
+  const [first, last] = [points[0], points[points.length - 1]];
+  const length = Math.max(MIN_LENGTH_MS, last.at_ms - first.at_ms);
+  const top = findTop(Math.max(...points.map((point) => point.lag)));
+  const places = points.map(({ at_ms, lag }) => `${((SIZE * (at_ms - first.at_ms)) / length).toFixed(2)} ${(SIZE - (SIZE * lag) / top).toFixed(2)}`);
+  const end = (SIZE * (last.at_ms - first.at_ms)) / length;
+  const label = `Lag in records from ${timeOfDay(first.at_ms)} to ${timeOfDay(last.at_ms)}: at most ${Math.max(...points.map((point) => point.lag))}, at last ${last.lag}`;
+  return html`<div class="lag" role="img" aria-label=${label}>
+    <span class="unit">records, by time of day (24 h)</span>
+    <span class="scale"><span>${count(top)}</span><span>${count(top / 2)}</span><span>0</span></span>
+    <svg class="plot" viewBox="0 0 ${SIZE} ${SIZE}" preserveAspectRatio="none" aria-hidden="true">
+      <path class="grid" d="M0 0H${SIZE}M0 ${SIZE / 2}H${SIZE}M0 ${SIZE}H${SIZE}" />
+      <path class="area" d="M0 ${SIZE}L${places.join("L")}L${end} ${SIZE}Z" /><path class="line" stroke-linecap="round" d="M${places.join("L")}${points.length === 1 ? "h0.5" : ""}" />
+    </svg>
+    <span class="times">${TICKS.map((share) => html`<span>${timeLabel(first.at_ms + share * length, length > DAY_MS)}</span>`)}</span>
+  </div>`;
 }

@@ -1,4 +1,4 @@
-// Small things that the whole page is made of.
+// Texts and components that the whole page uses.
 
 import { html, useState, useRef, useEffect } from "./vendor/preact.js";
 import { ask, asCurl, asPytest } from "./api.js";
@@ -15,6 +15,22 @@ export const span = (ms) => {
 
 export const count = (number) =>
   number === null || number === undefined ? "–" : String(number).replace(/\B(?=(\d{3})+$)/g, " ");
+
+export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+
+// The time of day, always with 24 hours.
+export const timeOfDay = (ms) => new Date(ms).toTimeString().slice(0, 8);
+
+const MAX_NAME = 32;
+
+// Cuts a long name in the middle: the ends of client ids and host names differ.
+export const cut = (name, most = MAX_NAME) =>
+  name.length <= most ? name : `${name.slice(0, Math.ceil(most / 2))}…${name.slice(1 - Math.floor(most / 2))}`;
+
+export const Name = ({ text, most }) => {
+  const shown = cut(text, most);
+  return shown === text ? text : html`<span title=${text}>${shown}</span>`;
+};
 
 // "0-3 5": the numbers of partitions, runs of them joined.
 export const ranges = (numbers) => {
@@ -34,34 +50,38 @@ export const STATE_TONES = {
 
 export const State = ({ name }) => html`<span class="state ${STATE_TONES[name] || "quiet"}">${name}</span>`;
 
-// A button that asks for something, with the same as a command and as a test beside it.
-export function Act({ at, label, method = "POST", where, body, danger, done, hint, disabled }) {
-  const [said, say] = useState("");
+// A button that calls the API, with the same call as a command and as a line of a test beside it. `object` completes
+// its name for screen readers where the label alone does not say what it acts on.
+export function Act({ at, label, object, method = "POST", where, body, test, danger, done, hint, disabled }) {
   const [isBusy, setBusy] = useState(false);
+  const button = useRef(null);
   const off = at.control && !at.control.is_on;
+  // The focus moves to the heading of the group when the button that has it disappears with its row.
+  useEffect(() => () => {
+    if (button.current && button.current === document.activeElement)
+      setTimeout(() => { const heading = document.getElementById("group-name"); if (heading) heading.focus(); });
+  }, []);
+  const name = object ? `${label} ${object}` : label;
   const go = async () => {
+    if (off || disabled || isBusy) return;
     setBusy(true);
-    say("");
     try {
       const answer = await ask(at.namespace, method, where, body);
-      if (done) say(done(answer) || "");
+      at.say(`${name}: ${(done && done(answer)) || "done"}.`);
       at.refresh();
     } catch (error) {
-      say(error.message);
+      at.say(error.problem ? `${name}: ${error.message}` : `${name}: groupd does not answer.`, true);
     }
     setBusy(false);
   };
-  return html`<span class="act">
-    <span class="split">
-      <button class=${danger ? "danger" : ""} disabled=${off || disabled || isBusy} title=${off ? at.control.why_off : hint} onClick=${go}>${label}</button>
-      <${Copy} name="curl" label=${label} text=${() => asCurl(at.namespace, method, where, body)} />
-      <${Copy} name="pytest" label=${label} text=${() => asPytest(method, where, body)} />
-    </span>
-    ${said && html`<span class="said" role="status">${said}</span>`}
+  return html`<span class="split">
+    <button ref=${button} class=${danger ? "danger" : ""} disabled=${off || disabled} aria-disabled=${isBusy} aria-label=${object ? name : undefined} title=${off ? at.control.why_off : hint} onClick=${go}>${label}</button>
+    <${Copy} name="curl" label=${name} text=${() => asCurl(at.namespace, method, where, body)} />
+    ${test && html`<${Copy} name="pytest" label=${name} text=${() => asPytest(at.id, at.group, test)} />`}
   </span>`;
 }
 
-function Copy({ name, label, text }) {
+export function Copy({ name, label, text }) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
     await put(text());
@@ -73,12 +93,14 @@ function Copy({ name, label, text }) {
 
 async function put(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  const area = document.createElement("textarea"); // where the page is not of this machine and has no TLS
+  const before = document.activeElement;
+  const area = document.createElement("textarea"); // without TLS a page of another machine has no clipboard
   area.value = text;
   document.body.append(area);
   area.select();
   document.execCommand("copy");
   area.remove();
+  before.focus();
 }
 
 export function Panel({ title, note, children, id }) {

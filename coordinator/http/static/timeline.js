@@ -1,7 +1,7 @@
 // Generations from left to right: how long each pause was and why, and a lane for each member.
 
 import { html, useState } from "./vendor/preact.js";
-import { span } from "./parts.js";
+import { Name, cut, span } from "./parts.js";
 
 const SHOWN = 24;
 const MOST_LANES = 40;
@@ -17,10 +17,14 @@ export const toneOf = (cause) => (TONES.find(([words]) => words.test(cause)) || 
 
 const pauseOf = (entry) => (entry.real ? entry.real.total_ms : entry.total_ms);
 
+// Members of a consumer group go on reading while an epoch settles: its bar is hollow, and its time is no pause.
+const isEpoch = (entry) => entry.type === "consumer";
+const timeText = (entry) => `${isEpoch(entry) ? "settled in" : entry.real ? "paused" : "open for"} ${span(pauseOf(entry))}`;
+
 export function Timeline({ entries }) {
   const [chosen, choose] = useState(null);
   const shown = entries.slice(-SHOWN);
-  if (!shown.length) return html`<p class="nothing">It has not rebalanced since the daemon runs.</p>`;
+  if (!shown.length) return html`<p class="nothing">No rebalance since the daemon started.</p>`;
   const longest = Math.max(50, ...shown.map(pauseOf));
   const lanes = lanesOf(shown);
   const entry = shown.find((each) => each.seq === chosen) || shown[shown.length - 1];
@@ -29,13 +33,13 @@ export function Timeline({ entries }) {
         <thead><tr><th scope="col"><span class="visually-hidden">Member</span></th>
           ${shown.map((each) => html`<th scope="col" class=${each === entry ? "chosen" : ""}>
             <button class="bar" aria-pressed=${each === entry} onClick=${() => choose(each.seq)}
-              aria-label=${`Generation ${each.generation_id}: ${each.cause}, paused ${span(pauseOf(each))}`}
-              title=${`${each.cause}, paused ${span(pauseOf(each))}`}>
-              <svg viewBox="0 0 20 56" aria-hidden="true"><rect class=${`tone ${toneOf(each.cause)} ${each.result}`} x="2" rx="3" width="16" y=${56 - height(each, longest)} height=${height(each, longest)} /></svg>
+              aria-label=${`${isEpoch(each) ? "Epoch" : "Generation"} ${each.generation_id}: ${each.cause}, ${timeText(each)}`}
+              title=${`${each.cause}, ${timeText(each)}`}>
+              <svg viewBox="0 0 20 56" aria-hidden="true"><rect class=${`tone ${toneOf(each.cause)} ${each.result} ${isEpoch(each) ? "epoch" : ""}`} x="2" rx="3" width="16" y=${56 - height(each, longest)} height=${height(each, longest)} /></svg>
               <span>${each.generation_id}</span>
             </button></th>`)}
         </tr></thead>
-        <tbody>${lanes.map((lane) => html`<tr key=${lane.key}><th scope="row" title=${lane.key}>${lane.name}</th>
+        <tbody>${lanes.map((lane) => html`<tr key=${lane.key}><th scope="row" title=${lane.key}>${cut(lane.name, 24)}</th>
           ${shown.map((each) => html`<td class=${each === entry ? "chosen" : ""}>${cell(each, lane)}</td>`)}</tr>`)}</tbody>
       </table>
     </div>
@@ -43,7 +47,7 @@ export function Timeline({ entries }) {
     <ul class="legend" aria-label="Causes">${["join", "leave", "loss", "change", "other"].map((tone) => html`<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="tone ${tone}" width="10" height="10" rx="2" /></svg>${LEGEND[tone]}</li>`)}</ul>`;
 }
 
-const LEGEND = { join: "somebody came", leave: "somebody left", loss: "somebody was lost", change: "topics or protocols", other: "other" };
+const LEGEND = { join: "member joined", leave: "member left", loss: "member lost", change: "topics or protocols", other: "other" };
 
 const height = (entry, longest) => 4 + 52 * Math.sqrt(pauseOf(entry) / longest);
 
@@ -77,12 +81,11 @@ function cell(entry, lane) {
 }
 
 function Entry({ entry }) {
-  const times = entry.real ? `paused ${span(pauseOf(entry))}` : `open for ${span(pauseOf(entry))}`;
   return html`<div class="entry" role="status">
-    <strong><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="tone ${toneOf(entry.cause)}" width="10" height="10" rx="2" /></svg>${entry.type === "consumer" ? "Epoch" : "Generation"} ${entry.generation_id}: ${entry.cause}${entry.actor ? `: ${entry.actor.client_id}` : ""}</strong>
-    <span>${times}, ${entry.result}</span>
+    <strong><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="tone ${toneOf(entry.cause)}" width="10" height="10" rx="2" /></svg>${entry.type === "consumer" ? "Epoch" : "Generation"} ${entry.generation_id}: ${entry.cause}${entry.actor ? `: ${cut(entry.actor.client_id)}` : ""}</strong>
+    <span>${timeText(entry)}, ${entry.result}</span>
     ${entry.also && entry.also.length > 0 && html`<span>also: ${entry.also.map((act) => `${act.kind} ${act.what}`).join("; ")}</span>`}
-    ${entry.members.filter((member) => member.gained_count || member.lost_count || member.gone).slice(0, 8).map((member) => html`<span><b>${member.client_id}</b>
+    ${entry.members.filter((member) => member.gained_count || member.lost_count || member.gone).slice(0, 8).map((member) => html`<span><b><${Name} text=${member.client_id} /></b>
       ${member.gone ? ` ${member.gone}` : ""}${member.gained_count ? ` +${member.gained_count}` : ""}${member.lost_count ? ` −${member.lost_count}` : ""}${member.awaited_ms > 100 ? `, awaited ${span(member.awaited_ms)}` : ""}</span>`)}
   </div>`;
 }

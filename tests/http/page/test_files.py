@@ -10,7 +10,7 @@ from coordinator.http.index_page import read_page_files
 from tests.http.conftest import Http
 from tests.http.test_index_page import BROWSER
 
-MOST_BYTES = 130_000
+MOST_BYTES = 85_000
 VENDOR = Path(index_page.__file__).with_name("static") / "vendor"
 
 

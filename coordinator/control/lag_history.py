@@ -1,0 +1,121 @@
+"""The lag of each group since the first request for it, for charts.
+
+groupd samples the lag of all groups every `SAMPLE_INTERVAL_S`. A group keeps at most `MAX_POINTS` points. When it has
+more, it drops every second point and keeps later samples half as often, so that the history reaches back to the
+first sample.
+"""
+
+import asyncio
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from coordinator.control.metrics_snapshot import GroupMetricsSource, SelectedGroupMetrics
+from coordinator.core import clock
+from coordinator.core.wire_name import wire_name
+
+SAMPLE_INTERVAL_S: Final = 5.0
+MAX_POINTS: Final = 240
+MAX_GROUPS: Final = 1_000
+"""The groups with the oldest samples are dropped."""
+
+
+@wire_name("LagPoint")
+class LagPoint(Struct, frozen=True, kw_only=True):
+    """The lag of a group at a time: `at_ms` is Unix time, `lag` a number of records."""
+
+    at_ms: int
+    lag: int
+
+
+@wire_name("LagHistory")
+class LagHistory(Struct, frozen=True, kw_only=True):
+    """The lag of a group over time, oldest first; empty for a group without committed offsets. `is_thinned`: the
+    interval between two points is longer than at first, because the history is long."""
+
+    group_id: str
+    points: list[LagPoint]
+    is_thinned: bool
+
+
+class LagSeries:
+    """The points of one group."""
+
+    __slots__ = ("_lags", "_skipped", "_stride", "_times_ms")
+
+    def __init__(self) -> None:
+        self._times_ms = array("q")
+        self._lags = array("q")
+        self._stride = 1
+        """One of so many samples becomes a point."""
+        self._skipped = 0
+
+    def add(self, at_ms: int, lag: int) -> None:
+        """Add a sample."""
+        self._skipped += 1
+        if self._skipped < self._stride and self._times_ms:
+            return
+        self._skipped = 0
+        self._times_ms.append(at_ms)
+        self._lags.append(lag)
+        if len(self._lags) > MAX_POINTS:
+            self._times_ms, self._lags = self._times_ms[::2], self._lags[::2]
+            self._stride *= 2
+
+    @property
+    def is_thinned(self) -> bool:
+        """Whether points were dropped."""
+        return self._stride > 1
+
+    def points(self) -> Iterator[LagPoint]:
+        """Yield the points, oldest first."""
+        for at_ms, lag in zip(self._times_ms, self._lags, strict=True):
+            yield LagPoint(at_ms=at_ms, lag=lag)
+
+
+class LagHistories:
+    """The series of all groups. All methods belong to the event loop's thread."""
+
+    def __init__(self, source: GroupMetricsSource, loop: asyncio.AbstractEventLoop) -> None:
+        """Create the histories. The first call of `start` starts the sampling in a task of `loop`."""
+        self._source = source
+        self._loop = loop
+        self._series: OrderedDict[str, LagSeries] = OrderedDict()
+        self._sampler: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start to sample, unless that has begun."""
+        if self._sampler is None:
+            self._sampler = self._loop.create_task(self._sample_forever())
+
+    def close(self) -> None:
+        """Stop to sample."""
+        if self._sampler is not None:
+            self._sampler.cancel()
+
+    async def read_history(self, group_id: str) -> LagHistory:
+        """Return the history of a group, and start to sample if that has not begun."""
+        if self._sampler is None:
+            self.record(await self._source.take_snapshot(lambda _: True))
+            self.start()
+        series = self._series.get(group_id, LagSeries())
+        return LagHistory(group_id=group_id, points=list(series.points()), is_thinned=series.is_thinned)
+
+    def record(self, metrics: SelectedGroupMetrics) -> None:
+        """Add the lags of a snapshot to the series of its groups."""
+        now_ms = clock.wall_ms()
+        for group in metrics.groups:
+            lag = metrics.compute_lag(group)
+            if lag is not None:
+                self._series.setdefault(group.group_id, LagSeries()).add(now_ms, lag)
+                self._series.move_to_end(group.group_id)
+        while len(self._series) > MAX_GROUPS:
+            self._series.popitem(last=False)
+
+    async def _sample_forever(self) -> None:
+        while True:
+            await asyncio.sleep(SAMPLE_INTERVAL_S)
+            self.record(await self._source.take_snapshot(lambda _: True))

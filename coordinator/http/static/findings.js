@@ -1,0 +1,57 @@
+// The findings of a group, the one with the greatest weight as its headline, each with the operation that acts on it.
+
+import { html } from "./vendor/preact.js";
+import { memberInTest, path, quote } from "./api.js";
+import { Act, plural } from "./parts.js";
+
+// The request and the line of a test for each operation of a finding. Arguments are those of the API's `FindingAction`.
+const OPERATIONS = {
+  expire_member: ({ group, member }, view) => ({
+    where: `/groups${path(group)}/members${path(member)}/expire`, danger: true,
+    test: `group.member(${memberReference(view, member)}).expire()`,
+  }),
+  step_clock: ({ group }) => ({ where: `/groups${path(group)}/clock/step`, body: {}, test: "group.clock.step()" }),
+  release_fault: ({ fault }) => ({ where: `/faults${path(fault)}/release`, body: {} }),
+  remove_fault: ({ fault }) => ({ method: "DELETE", where: `/faults${path(fault)}` }),
+  create_topic: ({ topic }) => ({ where: "/topics", body: { name: topic }, test: `broker.topic(${quote(topic)}, 1)` }),
+};
+
+function memberReference(view, reference) {
+  const member = view && view.members.find((each) => [each.member_id, each.group_instance_id, each.client_id].includes(reference));
+  return member ? memberInTest(view, member) : quote(reference);
+}
+
+function ActionButton({ at, action }) {
+  const create = action && OPERATIONS[action.operation];
+  return create && html`<${Act} at=${at} label=${action.label} ...${create(action.arguments, at.group)} />`;
+}
+
+const sentenceOf = (finding) => finding.sentence[0].toUpperCase() + finding.sentence.slice(1) + ".";
+
+// `told` is the answer of `explain`. A finding that blocks the group is the headline; else it is the state.
+export function Headline({ told, at }) {
+  const worst = told.findings.find((finding) => finding.blocks);
+  if (!worst) return html`<p class="headline" role="status" title=${told.detail}>${told.detail}</p>`;
+  return html`<div class="worst">
+    <p class="headline" role="status" title=${sentenceOf(worst)}>${sentenceOf(worst)}</p>
+    <${ActionButton} at=${at} action=${worst.action} />
+    <p class="told" title=${told.detail}>${told.detail}</p>
+    ${worst.hint && html`<p class="hint">${worst.hint}.</p>`}
+  </div>`;
+}
+
+export function OtherFindings({ told, at }) {
+  const worst = told.findings.find((finding) => finding.blocks);
+  const others = told.findings.filter((finding) => finding !== worst);
+  return others.length > 0 && html`<section class="findings" aria-labelledby="p-findings">
+    <h3 id="p-findings">${worst ? plural(others.length, "more finding") : plural(others.length, "finding")}</h3>
+    <ul>${others.map((finding) => html`<li key=${finding.kind + finding.members.join()} class=${finding.blocks ? "blocking" : ""}>
+      <span>${sentenceOf(finding)}${finding.hint && html` <small>${finding.hint}.</small>`}</span><${ActionButton} at=${at} action=${finding.action} /></li>`)}</ul>
+  </section>`;
+}
+
+/** The newest findings of the invariant checks with one severity. */
+export function Violations({ found, kind, label }) {
+  const newest = (found && found.violations ? found.violations : []).slice(-5);
+  return newest.length > 0 && html`<ul class=${kind} aria-label=${label}>${newest.map((each) => html`<li><b>${each.oracle.replaceAll("_", " ")}</b> ${each.detail}${each.times > 1 ? ` (${each.times} times)` : ""}</li>`)}</ul>`;
+}
