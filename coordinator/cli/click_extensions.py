@@ -56,11 +56,19 @@ class Subcommands(click.Group):
 
 
 class DefaultSubcommand(Subcommands):
-    """`groupd groups --json` is `groupd groups list --json`."""
+    """`groupd groups --json` is `groupd groups list --json`. For an unknown word, the error suggests the subcommand
+    `argument_default`: `groupd groups billing` suggests `groupd groups describe billing`."""
 
-    def __init__(self, *, default: str, **attributes: Any) -> None:
+    def __init__(self, *, default: str, argument_default: str | None = None, **attributes: Any) -> None:
         super().__init__(**attributes)
         self._default = default
+        self._argument_default = argument_default
+
+    def _format_suggestion(self, name: str) -> str:
+        near = super()._format_suggestion(name)
+        if near or self._argument_default is None:
+            return near
+        return f" Did you mean 'groupd {self.name} {self._argument_default} {name}'?"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):

@@ -1,8 +1,8 @@
 """The lag of each group since the first request for it, for charts.
 
-groupd samples the lag of all groups every `SAMPLE_INTERVAL_S`. A group keeps at most `MAX_POINTS` points. When it has
-more, it drops every second point and keeps later samples half as often, so that the history reaches back to the
-first sample.
+groupd samples the lag of all groups every `SAMPLE_INTERVAL_S`. A group keeps at most `MAX_POINTS` points. When it
+has more, it drops every second point and keeps later samples half as often, so that the history reaches back to
+the first sample.
 """
 
 import asyncio

@@ -65,6 +65,23 @@ def rebalance(**fields: Any) -> dict[str, Any]:
     } | fields
 
 
+def finding(group_id: str, client_id: str, operation: str = "expire_member", **fields: Any) -> dict[str, Any]:
+    """Return a finding about a member, with the action that expires it."""
+    return {
+        "kind": "gone",
+        "sentence": f"{client_id} is disconnected",
+        "blocks": True,
+        "members": [f"{client_id}-1"],
+        "topics": [],
+        "hint": None,
+        "action": {
+            "operation": operation,
+            "label": f"Expire {client_id}",
+            "arguments": {"group": group_id, "member": client_id},
+        },
+    } | fields
+
+
 def offsets(group_id: str = "billing") -> dict[str, Any]:
     one = {
         "topic": "orders",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from coordinator.cli.command_errors import DaemonError, format_daemon_error
 from coordinator.cli.control.group_commands import find_shortest_ends
 from coordinator.cli.main import main
-from tests.cli.control_answers import description, member, offsets, rebalance, summary
+from tests.cli.control_answers import description, finding, member, offsets, rebalance, summary
 from tests.cli.fake_daemon import FakeDaemon
 from tests.cli.terminal import COLORED, Terminal, at_terminal, environment, screen
 from tests.cli.test_serve import TIMEOUT_S
@@ -43,6 +43,7 @@ def daemon() -> Iterator[FakeDaemon]:
             "GET /v1/groups/billing/offsets": offsets(),
             "GET /v1/groups/audit": description("audit", state="Empty", members=[]),
             "GET /v1/groups/audit/offsets": offsets("audit"),
+            "GET /v1/board": {"bootstrap": "127.0.0.1:9092", "groups": []},
         }
         yield daemon
 
@@ -278,9 +279,9 @@ def test_offsets_set_anew(daemon: FakeDaemon, options: str, body: dict[str, Any]
 
 def test_top_without_a_terminal_is_one_picture(daemon: FakeDaemon) -> None:
     daemon.values["GET /v1/groups/billing"] = description(state="PreparingRebalance", rebalance=rebalance())
-    rows = [line.split(maxsplit=6) for line in daemon.run("top").stdout.splitlines()]
+    rows = [line.split(maxsplit=8) for line in daemon.run("top").stdout.splitlines()]
     assert [row[0] for row in rows] == ["GROUP", "billing", "audit"]
-    assert rows[1][1:5] == ["PreparingRebalance", "4", "2", "9"]
+    assert rows[1][1:6] == ["PreparingRebalance", "4", "2", "0", "9"]
     assert "member joined; awaits bob" in " ".join(rows[1])
     picture = json.loads(daemon.run("top", "--json").stdout)
     assert [one["group"]["group_id"] for one in picture["groups"]] == ["billing", "audit"]
@@ -288,11 +289,78 @@ def test_top_without_a_terminal_is_one_picture(daemon: FakeDaemon) -> None:
     assert "audit" not in daemon.run("top").stdout
 
 
+def test_top_begins_with_the_group_in_trouble(daemon: FakeDaemon) -> None:
+    gone = [member("alice"), member("bob", is_connected=False)]
+    daemon.values["GET /v1/groups/audit"] = description("audit", members=gone)
+    daemon.values["GET /v1/board"]["groups"] = [
+        {"group_id": "audit", "violations": 3, "worst": finding("audit", "bob")},
+        {"group_id": "billing", "violations": 0, "worst": None},
+    ]
+    titles, *rows = [line.split(maxsplit=8) for line in daemon.run("top").stdout.splitlines()]
+    first = dict(zip(titles, rows[0], strict=False))
+    assert (first["GROUP"], first["GONE"], first["VIOLATIONS"]) == ("audit", "1", "3")
+    assert first["BECAUSE"] == "bob is disconnected"
+    picture = json.loads(daemon.run("top", "--json").stdout)["groups"]
+    assert [(one["group"]["group_id"], one["violations"]) for one in picture] == [
+        ("audit", 3),
+        ("billing", 0),
+    ]
+
+
+# Explanations
+
+
+def test_remedies_are_commands_of_groupd(daemon: FakeDaemon) -> None:
+    daemon.values["GET /v1/groups/billing/explain"] = {
+        "detail": "billing is Stable.",
+        "findings": [
+            finding("billing", "bob", hint="Expire bob"),
+            finding("billing", "a b", hint="Expire a b"),
+            finding("billing", "x", hint="Do it", operation="something_new"),
+            {
+                "sentence": "orders does not exist",
+                "hint": "Create it",
+                "action": {"operation": "create_topic", "arguments": {"topic": "orders"}},
+            },
+        ],
+    }
+    lines = daemon.run("explain", "billing").stdout.splitlines()
+    assert lines[lines.index("? Expire bob") + 1].split() == ["groupd", "expire", "billing", "bob"]
+    assert "    groupd expire billing 'a b'" in lines
+    assert lines[lines.index("? Do it") + 1] == "? Create it"
+    assert lines[-1].strip() == (
+        "groupd kafka-tools kafka-topics --bootstrap-server 127.0.0.1:9092 --create --topic orders"
+    )
+    daemon.values["GET /v1/namespaces/t-1/groups/billing/explain"] = {
+        "detail": "billing is Stable.",
+        "findings": [finding("billing", "bob", hint="Expire bob")],
+    }
+    out = daemon.run("explain", "billing", "--namespace", "t-1").stdout
+    assert "groupd expire billing bob --namespace t-1" in out
+
+
+def test_a_failed_wait_names_commands(daemon: FakeDaemon) -> None:
+    action = finding("billing", "bob")["action"]
+    daemon.problems["POST /v1/groups/billing/wait"] = NOT_MET | {"actions": [action, {"operation": 7}, 8, {}]}
+    result = daemon.run("wait", "billing", "--members", "4")
+    assert result.exit_code == 1
+    assert "  try: groupd expire billing bob" in result.stderr.splitlines()
+
+
+def test_a_group_in_place_of_a_subcommand_is_answered_with_the_command(daemon: FakeDaemon) -> None:
+    result = daemon.run("groups", "billing")
+    assert result.exit_code == 2
+    assert "groupd groups describe billing" in result.stderr
+
+
 # Terminals
 
 
 def test_only_a_terminal_gets_colours(daemon: FakeDaemon) -> None:
-    daemon.texts["GET /v1/groups/billing/explain"] = "billing is Stable for 4.2 s.\n"
+    daemon.values["GET /v1/groups/billing/explain"] = {
+        "detail": "billing is Stable for 4.2 s.",
+        "findings": [],
+    }
     for command in (("groups",), ("groups", "describe", "billing"), ("explain", "billing")):
         code, written = run_at_terminal(daemon, *command)
         assert code == 0
@@ -315,7 +383,6 @@ def test_tables_fit_the_terminal(daemon: FakeDaemon, columns: int) -> None:
 
 
 def test_nothing_steers_a_terminal(daemon: FakeDaemon) -> None:
-    daemon.texts["GET /v1/groups/billing/explain"] = f"{HOSTILE}\nsecond\n"
     daemon.values["GET /v1/groups"] = {"groups": [summary("billing") | {"protocol_type": HOSTILE}]}
     daemon.values["GET /v1/groups/billing"] = description(
         HOSTILE,
@@ -325,7 +392,8 @@ def test_nothing_steers_a_terminal(daemon: FakeDaemon) -> None:
         leader=HOSTILE,
         protocol_name=HOSTILE,
     )
-    daemon.values["GET /v1/groups/billing/explain"] = {"text": HOSTILE}
+    hostile_finding = finding("billing", HOSTILE, sentence=HOSTILE, hint=HOSTILE)
+    daemon.values["GET /v1/groups/billing/explain"] = {"detail": HOSTILE, "findings": [hostile_finding]}
     daemon.problems["GET /v1/faults"] = {
         "status": 409,
         "title": HOSTILE,

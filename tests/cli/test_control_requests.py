@@ -21,7 +21,6 @@ def daemon() -> Iterator[FakeDaemon]:
 @pytest.mark.parametrize(
     ("command", "line", "body"),
     [
-        ("explain billing", "GET /v1/groups/billing/explain", None),
         ("expire billing bob", "POST /v1/groups/billing/members/bob/expire", None),
         ("failover billing", "POST /v1/groups/billing/failover", {}),
         (
@@ -96,7 +95,6 @@ def daemon() -> Iterator[FakeDaemon]:
             "PUT /v1/namespaces/default/advertised",
             {"PLAINTEXT": "localhost:49153"},
         ),
-        ("explain billing --namespace t-1", "GET /v1/namespaces/t-1/groups/billing/explain", None),
         ("clock freeze --namespace t-1", "PUT /v1/namespaces/t-1/clock", {"frozen": True}),
         ("ledger", "GET /v1/ledger", None),
         ("ledger billing --last 1", "GET /v1/groups/billing/ledger", None),

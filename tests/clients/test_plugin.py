@@ -35,6 +35,17 @@ def test_fails(broker):
     broker.group("refunds").delete()
     assert False
 """
+WITH_OFFSETS = """
+def test_offsets(broker):
+    broker.topic("orders", 2)
+    group = broker.group("billing")
+    group.set_offsets({"orders-0": 0})
+    bob = group.stand_in("bob", ["orders"])
+    group.wait(state="Stable", members=1, within="60s")
+    bob.stall()
+    group.clock.advance("20s", silent=["bob"])
+    group.wait(committed={"orders-1": 7}, within="20ms")
+"""
 TWO_OWNERS = """
 import pytest
 
@@ -166,6 +177,24 @@ def test_a_test_that_fails_says_why(project: pytest.Pytester, daemon: Daemon) ->
         replayed = subprocess.run(replay, capture_output=True, text=True, check=False)
         assert (replayed.returncode, replayed.stdout[:9]) == (0, "identical"), replayed
     assert [each.name for each in daemon.namespaces() if each.name != "default"] == []
+
+
+@pytest.mark.timeout(400)
+def test_the_report_has_offsets_and_commits_and_calls_of_a_test(
+    project: pytest.Pytester, daemon: Daemon
+) -> None:
+    project.makepyfile(WITH_OFFSETS)
+    result = run(project, f"--groupd={daemon.url}")
+    result.assert_outcomes(failed=1)
+    lines = result.stdout.str().splitlines()
+    report = lines[next(number for number, line in enumerate(lines) if "groupd: billing" in line) :]
+    (committed,) = [line for line in report if line.startswith("  orders-0: ")]
+    assert "committed 0, lag 0, log 0 to 0, owner bob" in committed
+    (missing,) = [line for line in report if line.startswith("  orders-1: ")]
+    assert "no committed offset" in missing
+    assert any("orders-0 to 0" in line for line in report[report.index("last commits:") :])
+    assert any('broker.group("billing").member("bob").expire()' in line for line in report)
+    assert not any("/v1/" in line for line in lines)
 
 
 @pytest.mark.timeout(400)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from groupd_client.suggested_calls import format_call
 from groupd_client.value import as_value
 
 
@@ -23,7 +24,14 @@ class Problem(GroupdError):
 
     def __init__(self, kind: str, status: int, title: str, detail: str, fields: Mapping[str, Any]) -> None:
         hints = [str(hint) for hint in fields.get("hints") or ()]
-        super().__init__("\n  hint: ".join([detail or title, *hints]))
+        actions = fields.get("actions")
+        calls = [format_call(action) for action in actions] if isinstance(actions, list) else []
+        lines = [
+            detail or title,
+            *(f"hint: {hint}" for hint in hints),
+            *(f"try: {call}" for call in calls if call),
+        ]
+        super().__init__("\n  ".join(lines))
         self.kind: Final = kind
         self.status: Final = status
         self.title: Final = title

@@ -10,6 +10,7 @@ from typing import Any, Final
 from groupd_client import GroupdError, Namespace, Value
 
 from pytest_groupd.marks import BrokerMark
+from pytest_groupd.report_texts import escape, format_explanation, format_offsets
 
 MAX_GROUPS: Final = 20
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -31,20 +32,23 @@ def find_unaccepted(broker: Namespace, mark: BrokerMark) -> list[Any]:
 def violations_text(violations: list[Any]) -> str:
     """Return a line for each violation."""
     lines = [f"{each.severity} {each.oracle} in {each.group_id}: {each.detail}" for each in violations]
-    return "\n".join(map(_printable, lines))
+    return "\n".join(map(escape, lines))
 
 
 def create_sections(broker: Namespace) -> list[tuple[str, str]]:
-    """Return titles and texts for a failed test: the explanation and the ledger of each group, then violations
-    and notices. Where groupd does not answer, the text is the error. Groups that were removed during the test come
-    last, with the time and the reason."""
+    """Return titles and texts for a failed test: the explanation, the offsets, the last commits and the ledger of
+    each group, then violations and notices. Where groupd does not answer, the text is the error. Groups that were
+    removed during the test come last, with the time and the reason."""
     groups = _list_group_ids(broker)
     found = []
     for group_id in groups[:MAX_GROUPS]:
         of_group = ("groups", group_id)
-        explained = _read_text(partial(broker.text, *of_group, "explain"))
-        ledger = _read_text(partial(broker.text, *of_group, "ledger", last=10))
-        found.append((f"groupd: {_printable(group_id)}", f"{explained}\n{ledger}"))
+        parts = [
+            _read_text(partial(format_explanation, broker, group_id)),
+            _read_text(partial(format_offsets, broker, group_id)),
+            _read_text(partial(broker.text, *of_group, "ledger", last=10)),
+        ]
+        found.append((f"groupd: {escape(group_id)}", "\n".join(filter(None, parts))))
     if len(groups) > MAX_GROUPS:
         found.append(("groupd", f"{len(groups) - MAX_GROUPS} more groups"))
     for title, findings in (("violations", broker.violations), ("notices", broker.notices)):
@@ -60,7 +64,7 @@ def write_artifacts(broker: Namespace, directory: Path, test: str) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     files: Mapping[str, Callable[[], str]] = {
         "explain.txt": lambda: "\n".join(
-            broker.text("groups", group_id, "explain") for group_id in _list_group_ids(broker)
+            format_explanation(broker, group_id) for group_id in _list_group_ids(broker)
         ),
         "ledger.txt": lambda: broker.text("ledger", last=1000),
         "ledger.json": lambda: _format_json(broker.call("GET", "ledger", last=1000)),
@@ -73,11 +77,6 @@ def write_artifacts(broker: Namespace, directory: Path, test: str) -> Path:
         recording = _read_text(partial(broker.text, "recordings", group_id))
         (target / f"{_file_name(group_id)}.groupd-rec").write_text(f"{recording}\n")
     return target
-
-
-def _printable(line: str) -> str:
-    """The line with control and bidirectional characters escaped: a report is read at a terminal."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
 
 
 def _list_recordings(broker: Namespace) -> list[str]:

@@ -31,6 +31,55 @@ def parse_offset_changes(answer: Any) -> OffsetChanges:
     return _convert_answer(answer, OffsetChanges)
 
 
+class SuggestedAction(Struct, frozen=True):
+    """An operation that acts on a finding. `operation` may be one of a newer daemon."""
+
+    operation: str
+    arguments: dict[str, str]
+
+
+class ExplainedFinding(Struct, frozen=True):
+    """A finding of an explanation."""
+
+    sentence: str
+    blocks: bool = False
+    hint: str | None = None
+    action: SuggestedAction | None = None
+
+
+class ExplainedGroup(Struct, frozen=True):
+    """An explanation of a group: its state and its findings, the ones that block it first."""
+
+    detail: str
+    findings: list[ExplainedFinding] = []
+
+
+def parse_explanation(answer: Any) -> ExplainedGroup:
+    """What GET /groups/{group}/explain answers."""
+    return _convert_answer(answer, ExplainedGroup)
+
+
+class BoardRow(Struct, frozen=True):
+    """A group on the board. `worst` is the finding that blocks the group most."""
+
+    group_id: str
+    lag: int | None = None
+    violations: int = 0
+    worst: ExplainedFinding | None = None
+
+
+class BoardAnswer(Struct, frozen=True):
+    """The board of a broker. `bootstrap` is where clients connect."""
+
+    bootstrap: str = ""
+    groups: list[BoardRow] = []
+
+
+def parse_board(answer: Any) -> BoardAnswer:
+    """What GET /board answers."""
+    return _convert_answer(answer, BoardAnswer)
+
+
 class ListedNamespace(Struct, frozen=True):
     """A broker of the daemon; `created_ms` is None for its own."""
 

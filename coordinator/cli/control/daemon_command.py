@@ -59,6 +59,12 @@ class DaemonContext:
     is_json: bool
     output: Output
 
+    def find_bootstrap(self) -> str:
+        """Request the address where clients connect. Raises ServerUnreachable, DaemonError."""
+        from coordinator.cli.control.api_answers import parse_board
+
+        return parse_board(self.client.get_json("board")).bootstrap
+
 
 def daemon_command(
     *, is_ended_by_interrupt: bool = False, **attributes: Any
@@ -208,6 +214,11 @@ def _print_error(error: DaemonError, context: DaemonContext) -> None:
         print_json(error.problem, context.output)
     for line in format_daemon_error(error):
         click.echo(line, err=True)
+    if error.problem.get("actions"):
+        from coordinator.cli.control.suggested_commands import list_problem_commands
+
+        for command in list_problem_commands(error.problem, context.client.namespace, context.find_bootstrap):
+            click.echo(f"  try: {printable(command, len(command))}", err=True)
 
 
 _INDENT: Final = 2

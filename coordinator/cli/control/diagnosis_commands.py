@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from coordinator.cli.command_errors import DaemonError, InvalidArguments
-from coordinator.cli.control.api_answers import parse_ledger
+from coordinator.cli.control.api_answers import parse_explanation, parse_ledger
 from coordinator.cli.control.daemon_command import (
     DURATION,
     MAX_WAIT_S,
@@ -22,6 +22,7 @@ from coordinator.cli.control.daemon_command import (
     parse_pairs,
     parse_seconds,
     print_answer,
+    print_json,
     print_json_line,
     print_note,
     print_text,
@@ -34,7 +35,14 @@ from coordinator.cli.output_streams import exit_when_reader_closes
 @group_argument()
 def explain_group(context: DaemonContext, group: str) -> int:
     """Explain the state of GROUP: its waits, their causes, and the events that would end them."""
-    print_answer(context, "GET", "groups", group, "explain")
+    answer = context.client.get_json("groups", group, "explain")
+    if context.is_json:
+        print_json(answer, context.output)
+        return YES
+    from coordinator.cli.control.suggested_commands import format_explanation
+
+    text = format_explanation(parse_explanation(answer), context.client.namespace, context.find_bootstrap)
+    print_text(text, context.output)
     return YES
 
 

@@ -43,7 +43,7 @@ SUBCOMMANDS: Final = {
 }
 
 
-@click.group(cls=DefaultSubcommand, default="list", subcommands=SUBCOMMANDS)
+@click.group(cls=DefaultSubcommand, default="list", argument_default="describe", subcommands=SUBCOMMANDS)
 def groups() -> None:
     """List, describe, reset and delete groups; `groupd groups` alone lists them."""
 

@@ -85,7 +85,8 @@ def _print_event(parts: list[tuple[str, str]], output: Output) -> None:
 
 
 TOP_EPILOG: Final = """\
-Rebalancing groups come first, with the members that they wait for. Press Ctrl-C to end; the exit code is 0. If
+Groups in trouble come first: those with a finding that blocks them, then those with violations, then rebalancing
+groups. GONE counts the members without a connection. Press Ctrl-C to end; the exit code is 0. If
 the output is not a terminal, the command prints the table once. Examples:
 
 \b

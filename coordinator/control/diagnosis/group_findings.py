@@ -439,7 +439,11 @@ def find_idle_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
         why = f"{readers} members share the {partitions} partition{'' if partitions == 1 else 's'} of {of}"
     yield GroupFinding(
         kind="idle",
-        sentence=f"{labels} {idles}: {why}",
+        sentence=(
+            f"{labels} {idles}: {why}"
+            if len(members) <= _MAX_FINDINGS
+            else f"{len(members)} members idle: {why} ({labels})"
+        ),
         blocks=False,
         members=[member.name.member_id for member in members[:100]],
         topics=topics[:100],

@@ -29,6 +29,7 @@ from coordinator.control.diagnosis.oracle import (
     OracleContext,
 )
 from coordinator.control.diagnosis.rebalance_oracles import Flapping, StuckRebalance
+from coordinator.control.diagnosis.recent_commits import RecentCommits
 from coordinator.control.diagnosis.starved_heartbeat import StarvedHeartbeat
 from coordinator.control.diagnosis.violation import OracleFinding, OracleName
 from coordinator.control.diagnosis.violation_log import ViolationListener, ViolationLog
@@ -66,6 +67,7 @@ class OracleService:
                 on.
         """
         self._services = services
+        self.recent_commits = RecentCommits()
         self.violations = ViolationLog(services.metrics, services.line_limit)
         self.context = context = ServerOracleContext(services, self.violations, group_now)
         self._oracles = context.oracles = OracleSet(context)
@@ -88,7 +90,8 @@ class OracleService:
         self.context.close()
 
     def on_commit(self, commit: StoredCommit) -> None:
-        """Check a commit that was stored."""
+        """Keep and check a commit that was stored."""
+        self.recent_commits.add(commit)
         try:
             self._oracles.on_commit(commit)
         except Exception as problem:  # noqa: BLE001 - the commit is stored, whatever is thought of it

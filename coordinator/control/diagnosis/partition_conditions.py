@@ -143,6 +143,21 @@ class PartitionOwnersCondition(BaseCondition):
         return frozenset(topic for topic, _ in self._owners)
 
 
+def _describe_start(
+    snapshot: GroupSnapshot, topic: str, partition: int, offset: int | None, *, is_owned: bool
+) -> str:
+    """`; its log ends at 50, ...`: where the log of a partition ends, and where its owner began to read."""
+    ends = snapshot.cluster.find_log_ends(topic, partition)
+    if ends is None:
+        return "; its log is not available"
+    if offset is not None or not is_owned:
+        return f"; its log ends at {ends.end}"
+    return (
+        f"; its log ends at {ends.end}, and its owner began without a commit: at {ends.start} with "
+        f"auto.offset.reset=earliest, at the log end of that time with latest"
+    )
+
+
 class CommittedOffsetsCondition(BaseCondition):
     """Partitions have at least these offsets committed."""
 
@@ -184,7 +199,8 @@ class CommittedOffsetsCondition(BaseCondition):
             ]
             whose = f" (its owner is {format_list(owners)})" if owners else " (it has no owner)"
             is_at = "has no commit" if offset is None else f"is committed at {offset}"
-            parts.append(f"{where} {is_at}, {least} wanted{whose}")
+            start = _describe_start(snapshot, topic, partition, offset, is_owned=bool(owners))
+            parts.append(f"{where} {is_at}, {least} wanted{whose}{start}")
         return "; ".join(parts)
 
     def describe_met(self, snapshot: GroupSnapshot) -> str:

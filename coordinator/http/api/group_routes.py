@@ -13,6 +13,7 @@ from coordinator.control.admin.group_models import (
 )
 from coordinator.control.admin.offset_operations import OffsetReset
 from coordinator.control.control_plane import ControlPlane
+from coordinator.control.diagnosis.recent_commits import RecentCommitList
 from coordinator.control.group_removals import GroupRemoval
 from coordinator.control.problem import ProblemKind
 from coordinator.core.message_text import printable, suggest
@@ -120,6 +121,11 @@ async def describe_offsets(control: ControlPlane, call: ApiCall) -> GroupOffsets
     return await control.offsets.describe_offsets(call.path["group"])
 
 
+async def list_commits(control: ControlPlane, call: ApiCall) -> RecentCommitList:
+    """Return the last commits of a group."""
+    return control.oracles.recent_commits.list_commits(call.path["group"])
+
+
 async def set_offsets(control: ControlPlane, call: ApiCall) -> OffsetChanges:
     """Reset the offsets of the group."""
     return await control.offsets.reset_offsets(call.path["group"], call.body, call.actor)
@@ -134,6 +140,13 @@ OFFSET_ROUTES: Final[tuple[ApiRoute, ...]] = (
         handle=describe_offsets,
         answer=GroupOffsets,
         problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING),
+    ),
+    ApiRoute(
+        method="GET",
+        path="/groups/{group}/commits",
+        summary="The last stored offsets of a group, with their writers; needs oracle.commits",
+        handle=list_commits,
+        answer=RecentCommitList,
     ),
     ApiRoute(
         method="PUT",

@@ -213,7 +213,7 @@ function FirstSteps({ bootstrap, at }) {
     ["Or write a test (pip install pytest-groupd)", TEST],
   ].filter(([title]) => title);
   return html`<h2>No groups yet</h2><p>A group appears here when its first consumer joins.</p>
-    ${lines.map(([title, text]) => html`<div class="paste"><h3>${title}</h3><div class="split"><${Copy} name="text" label=${title} text=${() => text} /></div><pre tabindex="0" aria-label=${title}>${text}</pre></div>`)}
+    ${lines.map(([title, text]) => html`<div class="paste"><h3>${title}</h3><div class="split"><${Copy} name="copy" label=${title} text=${() => text} /></div><pre tabindex="0" aria-label=${title}>${text}</pre></div>`)}
     ${topics.length > 0 && html`<h3>Topics</h3><ul>${topics.slice(0, 20).map((each) => html`<li><code>${cut(each.name, 60)}</code> ${plural(each.partitions.length === undefined ? each.partitions : each.partitions.length, "partition")}</li>`)}</ul>`}`;
 }
 

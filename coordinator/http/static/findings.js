@@ -2,7 +2,7 @@
 
 import { html } from "./vendor/preact.js";
 import { memberInTest, path, quote } from "./api.js";
-import { Act, plural } from "./parts.js";
+import { Act, cut, plural } from "./parts.js";
 
 // The request and the line of a test for each operation of a finding. Arguments are those of the API's `FindingAction`.
 const OPERATIONS = {
@@ -26,17 +26,32 @@ function ActionButton({ at, action }) {
   return create && html`<${Act} at=${at} label=${action.label} ...${create(action.arguments, at.group)} />`;
 }
 
-const sentenceOf = (finding) => finding.sentence[0].toUpperCase() + finding.sentence.slice(1) + ".";
+// Cuts the long names of members in a sentence. The whole sentence is in the title.
+const MAX_PRINTED = 80;
+const shorten = (text, view) =>
+  [view.group_id, ...view.members.map((member) => member.client_id)].reduce((shown, name) => {
+    const printed = name.length > MAX_PRINTED ? `${name.slice(0, MAX_PRINTED)}…` : name;
+    return cut(name) === name ? shown : shown.replaceAll(printed, cut(name));
+  }, text);
+
+// What is the matter, and, after the first colon or semicolon, what follows from it.
+const split = (sentence) => {
+  const at = sentence.search(/[:;] /);
+  return at < 0 ? [sentence, ""] : [sentence.slice(0, at), sentence.slice(at + 2)];
+};
 
 // `told` is the answer of `explain`. A finding that blocks the group is the headline; else it is the state.
 export function Headline({ told, at }) {
   const worst = told.findings.find((finding) => finding.blocks);
-  if (!worst) return html`<p class="headline" role="status" title=${told.detail}>${told.detail}</p>`;
+  const state = html`<p class=${worst ? "told" : "headline"} role="status" title=${told.detail}>${shorten(told.detail, at.group)}</p>`;
+  if (!worst) return state;
+  const [matter, effect] = split(shorten(worst.sentence, at.group));
   return html`<div class="worst">
-    <p class="headline" role="status" title=${sentenceOf(worst)}>${sentenceOf(worst)}</p>
+    <p class="headline" role="status" title=${worst.sentence}>${matter}</p>
     <${ActionButton} at=${at} action=${worst.action} />
-    <p class="told" title=${told.detail}>${told.detail}</p>
-    ${worst.hint && html`<p class="hint">${worst.hint}.</p>`}
+    ${effect && html`<p class="effect">${effect}</p>`}
+    ${worst.hint && html`<p class="hint">${shorten(worst.hint, at.group)}</p>`}
+    ${state}
   </div>`;
 }
 
@@ -46,7 +61,7 @@ export function OtherFindings({ told, at }) {
   return others.length > 0 && html`<section class="findings" aria-labelledby="p-findings">
     <h3 id="p-findings">${worst ? plural(others.length, "more finding") : plural(others.length, "finding")}</h3>
     <ul>${others.map((finding) => html`<li key=${finding.kind + finding.members.join()} class=${finding.blocks ? "blocking" : ""}>
-      <span>${sentenceOf(finding)}${finding.hint && html` <small>${finding.hint}.</small>`}</span><${ActionButton} at=${at} action=${finding.action} /></li>`)}</ul>
+      <span title=${finding.sentence}>${shorten(finding.sentence, at.group)}.${finding.hint && html` <small>${shorten(finding.hint, at.group)}.</small>`}</span><${ActionButton} at=${at} action=${finding.action} /></li>`)}</ul>
   </section>`;
 }
 

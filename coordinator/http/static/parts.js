@@ -88,7 +88,7 @@ export function Copy({ name, label, text }) {
     setDone(true);
     setTimeout(() => setDone(false), 1200);
   };
-  return html`<button class="copy" aria-label="Copy “${label}” as ${name}" title="Copy as ${name}" onClick=${copy}>${isDone ? "copied" : name}</button>`;
+  return html`<button class="copy" aria-label=${name === "copy" ? `Copy “${label}”` : `Copy “${label}” as ${name}`} title=${name === "copy" ? "Copy" : `Copy as ${name}`} onClick=${copy}>${isDone ? "copied" : name}</button>`;
 }
 
 async function put(text) {

@@ -300,6 +300,8 @@ async def test_stopped_in_a_group_at_rest(stage: Stage) -> None:
     names_all(
         problem.detail,
         f"orders-1 has no commit, 10 wanted (its owner is {owner})",
+        "its log ends at 0",
+        "at 0 with auto.offset.reset=earliest",
         "bob is connected and was last heard 20 s ago, more than a third of its session of 45 s",
     )
 

@@ -10,7 +10,7 @@ from coordinator.control.group_finding import FindingAction, FindingOperation, G
 from coordinator.group.group_view import GroupView
 from coordinator.runtime.partition_lifecycle import PartitionState
 from tests.control.diagnosis.staged_group import GROUP, TIMEOUT_S, Stage, assignment, staged
-from tests.control.diagnosis.test_failed_waits import hinted, names_all
+from tests.control.diagnosis.test_failed_waits import actions, hinted, names_all
 from tests.storage.faulty_files import FaultyFiles
 
 
@@ -193,6 +193,6 @@ async def test_frozen_clocks_and_held_requests_are_named(stage: Stage) -> None:
     problem = await stage.unmet(members=2)
     names_all(problem.detail, "the clock of billing stands still", "the fault slow-sync holds")
     assert problem.fields["hints"] == ["Run the clock", "Release slow-sync"]
-    (action,) = problem.fields["actions"]  # type: ignore[misc]
-    assert action["arguments"] == {"fault": "slow-sync"}  # type: ignore[index]
+    (action,) = actions(problem)
+    assert action["arguments"] == {"fault": "slow-sync"}
     assert [one.kind for one in stage.explain().findings][:2] == ["frozen", "held"]

@@ -1,0 +1,82 @@
+"""Explanations of groups as text, with the actions of findings as groupd commands."""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from coordinator.cli.control.api_answers import ExplainedGroup
+from coordinator.control.group_finding import FindingOperation
+
+_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        FindingOperation.EXPIRE_MEMBER: ("expire", "{group}", "{member}"),
+        FindingOperation.STEP_CLOCK: ("clock", "{group}", "step"),
+        FindingOperation.RELEASE_FAULT: ("fault", "release", "{fault}"),
+        FindingOperation.REMOVE_FAULT: ("fault", "rm", "{fault}"),
+    }
+)
+_CREATE_TOPIC: Final[tuple[str, ...]] = (
+    *("kafka-tools", "kafka-topics", "--bootstrap-server", "{bootstrap}"),
+    *("--create", "--topic", "{topic}"),
+)
+
+
+def format_command(
+    operation: str, arguments: Mapping[str, str], namespace: str | None, find_bootstrap: Callable[[], str]
+) -> str | None:
+    """Return the groupd command of an action, or None for an operation of a newer daemon.
+
+    Args:
+        operation: The operation of a `FindingAction`.
+        arguments: Its arguments.
+        namespace: The namespace of the group, None for the daemon's own broker.
+        find_bootstrap: Returns the address of the broker, `HOST:PORT`.
+    """
+    if operation == FindingOperation.CREATE_TOPIC:
+        words, values = _CREATE_TOPIC, {**arguments, "bootstrap": find_bootstrap()}
+    elif operation in _COMMANDS:
+        words, values = _COMMANDS[operation], dict(arguments)
+        words = words if namespace is None else (*words, "--namespace", "{namespace}")
+        values["namespace"] = namespace or ""
+    else:
+        return None
+    return " ".join(["groupd", *(shlex.quote(word.format_map(values)) for word in words)])
+
+
+def format_explanation(
+    explained: ExplainedGroup, namespace: str | None, find_bootstrap: Callable[[], str]
+) -> str:
+    """Return an explanation as text: the state, the findings, and each remedy with its command."""
+    lines = [explained.detail]
+    lines += [f"- {finding.sentence}." for finding in explained.findings]
+    remedies: dict[str, str | None] = {}
+    for finding in explained.findings:
+        if finding.hint is not None:
+            action = finding.action
+            remedies[finding.hint] = (
+                None
+                if action is None
+                else format_command(action.operation, action.arguments, namespace, find_bootstrap)
+            )
+    for hint, command in remedies.items():
+        lines += [f"? {hint}", *([] if command is None else [f"    {command}"])]
+    return "\n".join(lines)
+
+
+def list_problem_commands(
+    problem: Mapping[str, Any], namespace: str | None, find_bootstrap: Callable[[], str]
+) -> Iterator[str]:
+    """Yield the commands of the actions of a problem. An action of another form is left out."""
+    actions = problem.get("actions")
+    for action in actions if isinstance(actions, list) else []:
+        operation, arguments = (
+            (action.get("operation"), action.get("arguments")) if isinstance(action, dict) else (None, None)
+        )
+        if isinstance(operation, str) and isinstance(arguments, dict):
+            try:
+                command = format_command(operation, arguments, namespace, find_bootstrap)
+            except (KeyError, TypeError):
+                continue
+            if command is not None:
+                yield command
