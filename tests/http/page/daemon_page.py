@@ -92,6 +92,13 @@ def trouble(broker: Broker) -> None:
     broker.group(MARKUP).wait(state="Stable", members=1)
 
 
+async def press_key(page: Tab, key: str, code: int, **fields: str) -> None:
+    """Press a key and let it go. `code` is its Windows virtual key code."""
+    values = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+    await page.call("Input.dispatchKeyEvent", type="keyDown", **values, **fields)
+    await page.call("Input.dispatchKeyEvent", type="keyUp", **values)
+
+
 def text_of(selector: str) -> str:
     """An expression for the text of an element."""
     return f"(document.querySelector({selector!r}) || {{}}).innerText"

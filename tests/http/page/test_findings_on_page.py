@@ -1,0 +1,238 @@
+"""Findings, operations and failovers on the page: causes come first, buttons act, and the view stays."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from groupd_client import Broker
+from pytest_groupd.daemon import SpawnedDaemon
+
+from tests.browser import Tab
+from tests.clients.command import COMMAND
+from tests.http.page.daemon_page import press_key, shown, text_of
+from tests.shared_fixtures import shared
+
+CONSUMER = """
+import sys
+from confluent_kafka import Consumer
+consumer = Consumer({"bootstrap.servers": sys.argv[1], "group.id": "billing", "client.id": sys.argv[2]})
+consumer.subscribe(["orders"])
+while True:
+    consumer.poll(0.1)
+"""
+LONG_GROUP = "order-fulfilment-reconciliation-service-eu-central-1-production-blue-green-canary"
+LONG_NAME = "order-fulfilment-reconciliation-worker-eu-central-1a-{}-7f9c4d5b6-x2x"
+HEADLINE_LINES = """(() => { const shown = document.querySelector('.headline');
+  return shown.clientHeight / parseFloat(getComputedStyle(shown).lineHeight); })()"""
+WATCH_VIEW = """window.lost = 0; window.watch = setInterval(() => {
+  if (!document.querySelector('.members') || document.querySelectorAll('.row').length < 1) window.lost += 1;
+}, 5); true"""
+
+
+@shared(lambda daemon: daemon.describe_end() is None, scope="module")
+def daemon() -> Iterator[SpawnedDaemon]:
+    with SpawnedDaemon(COMMAND, []) as daemon:
+        daemon.ensure()
+        yield daemon
+
+
+def three_members(broker: Broker) -> None:
+    """Create the group billing with alice, bob and carol, which groupd plays."""
+    group = broker.group("billing")
+    for members, name in enumerate(("alice", "bob", "carol"), start=1):
+        group.stand_in(name, ["orders"])
+        group.wait(state="Stable", members=members)
+
+
+@contextmanager
+def three_consumers(bootstrap: str) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """Run alice, bob and carol, members of billing, in processes of their own."""
+    consumers = {
+        name: subprocess.Popen([sys.executable, "-c", CONSUMER, bootstrap, name])
+        for name in ("alice", "bob", "carol")
+    }
+    try:
+        yield consumers
+    finally:
+        for consumer in consumers.values():
+            consumer.kill()
+            consumer.wait()
+
+
+@pytest.fixture(autouse=True)
+def plugin_mark(pytestconfig: pytest.Config) -> None:
+    """Register the mark of pytest-groupd, which copied tests have."""
+    pytestconfig.addinivalue_line("markers", "groupd: the broker of a copied test")
+
+
+def run_copied_test(daemon: SpawnedDaemon, text: str) -> Any:
+    """Run a test that the page copied, with a broker of its own, and return the group's description."""
+    found: dict[str, Any] = {}
+    exec(compile(text, "copied", "exec"), found)
+    (test,) = [each for name, each in found.items() if name.startswith("test_")]
+    (mark,) = test.pytestmark
+    with daemon.namespace(topics=mark.kwargs["topics"]) as broker:
+        test(broker)
+        return broker.groups()
+
+
+async def click(page: Tab, label: str) -> None:
+    """Focus a button and click it."""
+    is_named = f"(each) => (each.ariaLabel || each.innerText) === {label!r}"
+    button = f"[...document.querySelectorAll('button')].find({is_named})"
+    await page.until(button)
+    await page.evaluate(f"{{ const found = {button}; found.focus(); found.click(); true }}")
+
+
+async def test_a_killed_consumer_is_the_headline_with_the_button_that_removes_it(
+    daemon: SpawnedDaemon, tmp_path: Path
+) -> None:
+    with daemon.namespace("story", topics={"orders": 6}) as broker:
+        group = broker.group("billing")
+        with three_consumers(broker.bootstrap) as consumers:
+            group.wait(state="Stable", members=3, owned=["orders"], within="60s")
+            async with shown(daemon.url, "#/story/billing", tmp_path) as page:
+                assert "Stable" in await page.until(text_of(".headline"))
+                consumers["bob"].kill()
+                await page.until("document.querySelector('.worst')")
+                headline = await page.evaluate(text_of(".worst"))
+                for fact in ("bob is disconnected", "closed", "session ends in", "no reader", "Expire bob"):
+                    assert fact in headline
+                assert "bob is disconnected" in await page.until(text_of(".row .trouble"))
+                members_top, generations_top = await page.evaluate(
+                    "['p-members', 'p-generations'].map("
+                    "(id) => document.getElementById(id).getBoundingClientRect().top)"
+                )
+                assert members_top < generations_top
+                assert members_top < 800
+                await click(page, "Expire bob")
+                group.wait(members=2, absent=["bob"], within="30s")
+                await page.until("!document.querySelector('.worst')")
+                assert await page.until("document.activeElement.id") == "group-name"
+                assert "Expire bob" in await page.until(text_of(".said"))
+                assert page.troubles == []
+
+
+async def test_a_failover_keeps_the_view_and_says_how_long_it_took(
+    daemon: SpawnedDaemon, tmp_path: Path
+) -> None:
+    with daemon.namespace("moving", topics={"orders": 6}) as broker:
+        three_members(broker)
+        async with shown(daemon.url, "#/moving/billing", tmp_path) as page:
+            await page.until("document.querySelectorAll('.members tbody tr').length === 3")
+            await page.evaluate(WATCH_VIEW)
+            await asyncio.to_thread(broker.group("billing").failover, not_coordinator="1s", loading="1s")
+            assert "after" in await page.until("document.querySelector('.said:not([hidden])').innerText")
+            await click(page, "Move the coordinator")
+            await page.until("document.querySelector('.said').innerText.includes('served again after')")
+            assert await page.evaluate("document.activeElement.innerText") == "Move the coordinator"
+            assert await page.evaluate("window.lost") == 0
+            assert page.troubles == []
+
+
+async def test_a_copied_test_runs_and_names_members_as_a_test_knows_them(
+    daemon: SpawnedDaemon, tmp_path: Path
+) -> None:
+    with daemon.namespace("copied", topics={"orders": 6}) as broker:
+        three_members(broker)
+        ids = [member.member_id for member in broker.group("billing").members]
+        async with shown(daemon.url, "#/copied/billing", tmp_path) as page:
+            await page.until("document.querySelectorAll('.members tbody tr').length === 3")
+            await page.evaluate(
+                """window.copied = []; Object.defineProperty(navigator, "clipboard",
+                { value: { writeText: async (text) => { window.copied.push(text); } } }); true"""
+            )
+            await click(page, "Copy “Expire bob” as pytest")
+            await click(page, "Copy “Advance the clock” as pytest")
+            expire, advance = await page.until("window.copied.length === 2 && window.copied")
+    assert 'group.member("bob").expire()' in expire
+    assert 'group.clock.advance("45s")' in advance
+    for text in (expire, advance):
+        assert not any(member_id in text for member_id in ids)
+        (group,) = run_copied_test(daemon, text)
+        assert group.group_id == "billing"
+
+
+async def test_without_groups_the_page_shows_lines_that_work(daemon: SpawnedDaemon, tmp_path: Path) -> None:
+    with daemon.namespace("empty", topics={"orders": 6}) as broker:
+        async with shown(daemon.url, "#/empty", tmp_path) as page:
+            await page.until("document.querySelectorAll('pre').length === 2")
+            kcat, test = await page.evaluate(
+                "[...document.querySelectorAll('pre')].map((each) => each.innerText)"
+            )
+            assert f"kcat -b {broker.bootstrap}" in kcat
+            assert kcat.endswith("-G billing orders")
+            assert "6 partitions" in await page.evaluate(text_of(".welcome"))
+            (group,) = run_copied_test(daemon, test)
+            assert group.group_id == "billing"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.timeout(400)
+async def test_a_large_group_with_long_names_stays_readable(
+    daemon: SpawnedDaemon, tmp_path: Path, width: int
+) -> None:
+    with daemon.namespace(f"long-{width}", topics={"orders": 6}) as broker:
+        group = broker.group(LONG_GROUP)
+        for number in range(30):
+            group.stand_in(LONG_NAME.format(f"{number:02}"), ["orders"])
+        group.wait(state="Stable", members=30, within="60s")
+        async with shown(daemon.url, f"#/long-{width}/{LONG_GROUP}", tmp_path, width) as page:
+            await page.until("document.querySelectorAll('.members tbody tr').length === 30")
+            assert await page.evaluate(HEADLINE_LINES) < (2.1 if width == 1280 else 6.1)
+            root = "document.documentElement"
+            assert await page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth")
+            name = "document.querySelector('.members tbody th span[title*=fulfilment]')"
+            assert await page.evaluate(f"{name}.title") == LONG_NAME.format("00")
+            assert "…" in await page.evaluate(f"{name}.innerText")
+            assert page.troubles == []
+
+
+async def test_buttons_headings_and_the_skip_link_have_names(daemon: SpawnedDaemon, tmp_path: Path) -> None:
+    with daemon.namespace("access", topics={"orders": 6}) as broker:
+        three_members(broker)
+        async with shown(daemon.url, "#/access/billing", tmp_path) as page:
+            await page.until("document.querySelectorAll('.members tbody tr').length === 3")
+            names = await page.evaluate(
+                "[...document.querySelectorAll('button:not(.bar)')].map((each) => each.ariaLabel || each.innerText)"
+            )
+            assert len(names) == len(set(names))
+            assert {"Expire bob", "Disconnect bob", "Freeze the clock"} <= set(names)
+            headings = await page.evaluate(
+                "[...document.querySelectorAll('h1, h2, h3')].map((each) => Number(each.tagName[1]))"
+            )
+            assert headings[:3] == [1, 2, 2]
+            assert set(headings[3:]) == {3}
+            await press_key(page, "Tab", 9)
+            assert "Skip" in await page.evaluate("document.activeElement.innerText")
+            await press_key(page, "Enter", 13, text="\r")
+            assert await page.evaluate("document.activeElement.id") == "content"
+
+
+async def test_the_lag_has_a_history_and_epochs_are_no_pauses(daemon: SpawnedDaemon, tmp_path: Path) -> None:
+    with daemon.namespace("times", topics={"orders": 6}) as broker:
+        broker.group("billing").set_offsets({"orders-0": 0})
+        broker.group("billing").stand_in("alice", ["orders"], group_protocol="consumer")
+        broker.group("billing").wait(state="Stable", members=1)
+        async with shown(daemon.url, "#/times/billing", tmp_path) as page:
+            await page.until("document.querySelector('.lag .line')")
+            times = await page.evaluate(
+                "[...document.querySelectorAll('.lag .times span')].map((each) => each.innerText)"
+            )
+            assert all(len(time.split(":")) == 3 and int(time[:2]) < 24 for time in times)
+            assert "records" in await page.evaluate(text_of(".lag .unit"))
+            assert "settled in" in await page.evaluate("document.querySelector('.bar').ariaLabel")
+            await page.call("Page.reload")
+            await page.until("document.querySelector('.lag .line')")
+            again = await page.evaluate("document.querySelector('.lag .times span').innerText")
+            assert again == times[0], "the history begins before the page was opened"
+            broker.group("billing").clock.advance("1h")
+            await page.until(
+                "document.querySelector('#p-clock').closest('section').innerText.includes('group time')"
+            )
+            assert page.troubles == []
