@@ -41,8 +41,7 @@ EPOCH_BUMP_SINCE: Final = 2
 
 
 class OutOfOrderSequence(Exception):
-    """A batch out of sequence: an earlier batch of its producer was lost, or this one is late.
-    """
+    """A batch out of sequence: an earlier batch of its producer was lost, or this one is late."""
 
 
 class InvalidProducerEpoch(Exception):

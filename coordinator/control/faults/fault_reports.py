@@ -98,8 +98,8 @@ def build_held_findings(fault: InstalledFault, group_id: str) -> list[GroupFindi
                 kind="held_by_fault",
                 sentence=(
                     f"fault {fault.name} {_HOLD_VERBS[held.kind]} {what} of "
-                    f"{printable(held.request.client.client_id)} since {format_seconds(held_ms)}, and later requests of its "
-                    f"connection wait"
+                    f"{printable(held.request.client.client_id)} since {format_seconds(held_ms)}, and later "
+                    f"requests of its connection wait"
                 ),
                 blocks=True,
                 hint=f"{verb} fault {fault.name}" + (" to end its connection" if is_swallowed else ""),
