@@ -20,6 +20,8 @@ from tests.cli.fake_daemon import END, FakeDaemon
 from tests.cli.terminal import Terminal, environment
 from tests.cli.test_serve import TIMEOUT_S
 
+BOARD = {"bootstrap": "127.0.0.1:9092", "groups": []}
+
 
 @pytest.fixture
 def daemon() -> Iterator[FakeDaemon]:
@@ -255,6 +257,7 @@ def test_the_ledger_of_a_future_group_can_be_followed(daemon: FakeDaemon) -> Non
 def test_top_shows_changes_and_ends_by_ctrl_c(daemon: FakeDaemon) -> None:
     daemon.values |= {
         "GET /v1/groups": {"groups": [summary("billing")]},
+        "GET /v1/board": BOARD,
         "GET /v1/groups/billing": description(),
         "GET /v1/groups/billing/offsets": offsets(),
     }
@@ -263,6 +266,7 @@ def test_top_shows_changes_and_ends_by_ctrl_c(daemon: FakeDaemon) -> None:
     top.wait_for("billing")
     daemon.values |= {
         "GET /v1/groups": {"groups": [summary("billing", "PreparingRebalance")]},
+        "GET /v1/board": BOARD,
         "GET /v1/groups/billing": description(state="PreparingRebalance", rebalance=rebalance()),
     }
     daemon.send(5, "RebalanceStarted", line="Preparing to rebalance group billing")
@@ -278,7 +282,7 @@ def test_top_shows_changes_and_ends_by_ctrl_c(daemon: FakeDaemon) -> None:
 
 
 def test_top_waits_for_a_daemon_that_is_away(daemon: FakeDaemon) -> None:
-    daemon.values["GET /v1/groups"] = {"groups": []}
+    daemon.values |= {"GET /v1/groups": {"groups": []}, "GET /v1/board": BOARD}
     top = Terminal(command=("top", "--url", daemon.url))
     top.wait_for("0 groups")
     daemon.problems["GET /v1/groups"] = {"status": 503, "title": "loading", "detail": "It is being loaded."}

@@ -1,5 +1,7 @@
 """The history of lags: it is bounded and reaches back to its first sample."""
 
+import itertools
+
 import pytest
 
 from coordinator.control.lag_history import MAX_POINTS, LagSeries
@@ -25,7 +27,7 @@ def test_a_long_history_keeps_its_beginning_in_equal_steps(samples: int) -> None
     times = [point.at_ms for point in series.points()]
     assert MAX_POINTS // 2 <= len(times) <= MAX_POINTS
     assert times[0] == 0
-    steps = {after - before for before, after in zip(times, times[1:], strict=False)}
+    steps = {after - before for before, after in itertools.pairwise(times)}
     assert len(steps) == 1
     assert samples - times[-1] <= steps.pop()
     assert series.is_thinned

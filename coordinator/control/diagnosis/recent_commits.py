@@ -12,7 +12,7 @@ from coordinator.core.wire_name import wire_name
 MAX_COMMITS: Final = 50
 """Offsets that are kept of one group."""
 MAX_GROUPS: Final = 1_000
-"""Groups whose commits are kept. The groups with the oldest commits are dropped."""
+"""The limit of groups with kept commits. The groups with the oldest commits are dropped."""
 
 
 @wire_name("RecentCommit")

@@ -60,7 +60,7 @@ async def test_a_lost_member_leads_the_findings(stage: Stage) -> None:
 
 
 async def test_actions_name_members_so_that_commands_find_them(stage: Stage) -> None:
-    """Members that share a client id are named by their member ids, as the client sent them."""
+    """The reference to a member with a shared client id is its member id, without any escape."""
     first, second = await stage.stable("a/b", "a/b")
     await cut_off(stage, second)
     (gone,) = [one for one in stage.explain().findings if one.kind == "gone"]

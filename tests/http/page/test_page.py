@@ -105,7 +105,7 @@ async def test_a_button_does_what_the_same_curl_does(daemon: SpawnedDaemon, tmp_
 
 async def test_markup_in_names_is_text(daemon: SpawnedDaemon, tmp_path: Path) -> None:
     async with shown(daemon.url, f"#/default/{quote(MARKUP, safe='')}", tmp_path) as page:
-        assert await page.until(text_of("h2")) == MARKUP
+        assert await page.until(text_of("#group-name")) == MARKUP
         await page.until("document.querySelector('.members')")
         assert await page.evaluate("document.querySelectorAll('img[src=x]').length") == 0
         assert page.troubles == []
@@ -116,10 +116,10 @@ async def test_an_address_with_a_malformed_escape_is_taken_as_it_is_written(
 ) -> None:
     """At the first load, and after an edit of the address of an open page."""
     async with shown(daemon.url, "#/default/%zz", tmp_path) as page:
-        assert await page.until(text_of("h2")) == "%zz"
+        assert await page.until(text_of("#group-name")) == "%zz"
         for group in ("100%", "%ED%A0%80", "a%20b%"):
             await page.evaluate(f"location.hash = '#/default/{group}'; true")
-            await page.until(f"{text_of('h2')} === '{group}'")
+            await page.until(f"{text_of('#group-name')} === '{group}'")
         await page.evaluate("location.hash = '#/%zz'; true")
         assert "%zz" in await page.until(text_of(".banner.loss"))
         # Chromium logs the 404s of the unknown group and namespace.
@@ -135,7 +135,7 @@ async def test_a_page_whose_daemon_is_gone_says_so_and_one_that_is_back_goes_on(
             process.kill()
             process.wait()
             await page.until("document.querySelector('.banner.loss')")
-            assert await page.evaluate(text_of("h2")) == "billing"
+            assert await page.evaluate(text_of("#group-name")) == "billing"
 
 
 async def test_a_read_only_daemon_says_how_it_would_not_be(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ async def test_everything_can_be_reached_with_the_keyboard(daemon: SpawnedDaemon
         enter = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
         await page.call("Input.dispatchKeyEvent", type="keyDown", text="\r", **enter)
         await page.call("Input.dispatchKeyEvent", type="keyUp", **enter)
-        assert await page.until(text_of("h2")) == name
+        assert await page.until(text_of("#group-name")) == name
 
 
 @pytest.mark.timeout(400)
