@@ -84,7 +84,7 @@ def test_a_group_that_migrates_is_told_with_its_epochs(spark: SparkSession, tmp_
     report = tmp_path / "report.html"
     gathered = write_report(warehouse, str(report))
     text = " ".join(line.text for line in story(gathered))
-    assert "1 followed the consumer protocol (KIP-848); 1 migration" in text
+    assert "1 used the consumer protocol (KIP-848), after 1 migration" in text
     page = report.read_text()
     for words in (
         "Epochs and ownership",
