@@ -38,7 +38,7 @@ ErrorBuilder: TypeAlias = Callable[[Any, ErrorCode, str | None], Any]
 
 
 class ErrorLevel(Enum):
-    """Which error codes of a response are set, where its levels have one each."""
+    """The levels at which an error response sets its error codes."""
 
     OUTERMOST = "outermost"
     EVERY = "every"

@@ -104,9 +104,9 @@ def encode_request(
 
 
 def response_body_position(api_key: int, api_version: int, frame: bytes) -> int:
-    """Where the body begins in a response frame (without its size): after the correlation id and tags.
+    """Return the position of the body in a response frame (without its size), after the correlation id and tags.
 
-    Malformed when the frame ends before that."""
+    Raises Malformed if the frame ends before it."""
     if len(frame) < _CORRELATION_BYTES:
         raise Malformed(f"a response of {len(frame)} bytes")
     if not has_flexible_response_header(APIS[api_key], api_version):

@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` holds a group: Java's string hash, as every Kafka has it.
+"""The partition of `__consumer_offsets` for a group, by Java's string hash as in Kafka.
 
 Source: Kafka's `Utils.abs`, `GroupCoordinatorService.partitionFor`, `java.lang.String.hashCode`.
 """

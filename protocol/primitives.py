@@ -69,7 +69,7 @@ def skip_tagged_fields(data: bytes, position: int, count: int) -> int:
 
 
 class DecodingBudget(NamedTuple):
-    """How many elements all arrays of a message may have together, and how many unknown tagged fields all its
+    """The maximum number of elements in all arrays of a message, and of unknown tagged fields in all its
     structs."""
 
     elements: int

@@ -37,7 +37,7 @@ class AddPartitionsToTxnRequest:
 
 @struct
 class AddPartitionsToTxnPartitionResult:
-    """What became of one partition."""
+    """The result for one partition."""
 
     partition_index: Int32
     partition_error_code: Int16
@@ -45,7 +45,7 @@ class AddPartitionsToTxnPartitionResult:
 
 @struct
 class AddPartitionsToTxnTopicResult:
-    """What became of the partitions of one topic."""
+    """The results for the partitions of one topic."""
 
     name: String
     results_by_partition: Array[AddPartitionsToTxnPartitionResult]
@@ -53,7 +53,7 @@ class AddPartitionsToTxnTopicResult:
 
 @struct
 class AddPartitionsToTxnResult:
-    """What became of one transaction of the batch form."""
+    """The result for one transaction of the batch form."""
 
     transactional_id: String
     topic_results: Array[AddPartitionsToTxnTopicResult]

@@ -39,7 +39,7 @@ class ConsumerGroupDescribeResponseTopicPartitions:
 
 @struct
 class ConsumerGroupDescribeResponseAssignment:
-    """What a member has, or is to have."""
+    """The current assignment of a member, or its target."""
 
     topic_partitions: Array[ConsumerGroupDescribeResponseTopicPartitions]
 

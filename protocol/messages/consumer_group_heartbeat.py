@@ -54,7 +54,7 @@ class ConsumerGroupHeartbeatResponseTopicPartitions:
 
 @struct
 class ConsumerGroupHeartbeatResponseAssignment:
-    """All that the member may own from now on."""
+    """All partitions that the member may own from now on."""
 
     topic_partitions: Array[ConsumerGroupHeartbeatResponseTopicPartitions]
 

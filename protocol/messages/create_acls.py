@@ -37,7 +37,7 @@ class CreateAclsRequest:
 
 @struct
 class AclCreationResult:
-    """What became of one rule."""
+    """The result for one rule."""
 
     error_code: Int16 = since(default=0)
     error_message: NullableString = since(default=None)

@@ -69,7 +69,7 @@ class CreatableTopicConfigs:
 
 @struct
 class CreatableTopicResult:
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: String
     topic_id: Uuid = since("7+", default=ZERO_UUID)

@@ -52,7 +52,7 @@ class DeleteAclsMatchingAcl:
 
 @struct
 class DeleteAclsFilterResult:
-    """What became of one filter."""
+    """The result for one filter."""
 
     error_code: Int16 = since(default=0)
     error_message: NullableString = since(default=None)

@@ -13,7 +13,7 @@ class DeleteGroupsRequest:
 
 @struct
 class DeletableGroupResult:
-    """What became of one group."""
+    """The result for one group."""
 
     group_id: String
     error_code: Int16

@@ -6,7 +6,7 @@ from protocol.schema import Array, Int16, Int32, Int64, String, request, respons
 
 @struct
 class DeleteRecordsPartition:
-    """Everything before `offset` goes."""
+    """A partition whose records before `offset` are deleted."""
 
     partition_index: Int32
     offset: Int64
@@ -30,7 +30,7 @@ class DeleteRecordsRequest:
 
 @struct
 class DeleteRecordsPartitionResult:
-    """What became of one partition."""
+    """The result for one partition."""
 
     partition_index: Int32
     low_watermark: Int64

@@ -35,7 +35,7 @@ class DeleteTopicsRequest:
 
 @struct
 class DeletableTopicResult:
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: NullableString = since(nullable="6+", default=None)
     topic_id: Uuid = since("6+", default=ZERO_UUID)

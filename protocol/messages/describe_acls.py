@@ -33,7 +33,7 @@ class DescribeAclsRequest:
 
 @struct
 class AclDescription:
-    """Who may do what, or may not."""
+    """A rule that allows or denies a principal an operation."""
 
     principal: String
     host: String

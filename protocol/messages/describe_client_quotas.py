@@ -29,7 +29,7 @@ class ComponentData:
 
 @request(ApiKey.DESCRIBE_CLIENT_QUOTAS)
 class DescribeClientQuotasRequest:
-    """What has all of these parts; `strict`: and no others."""
+    """A request for the quotas of entities with all of these parts; `strict`: and no others."""
 
     components: Array[ComponentData]
     strict: Bool
@@ -53,7 +53,7 @@ class ValueData:
 
 @struct
 class EntryData:
-    """What has quotas, and which."""
+    """An entity with its quotas."""
 
     entity: Array[EntityData]
     values: Array[ValueData]

@@ -84,7 +84,7 @@ class FetchRequest:
 
 @struct
 class EpochEndOffset:
-    """Where a leader epoch ends."""
+    """The end offset of a leader epoch."""
 
     epoch: Int32 = since(default=-1)
     end_offset: Int64 = since(default=-1)
@@ -108,7 +108,7 @@ class AbortedTransaction:
 
 @struct
 class PartitionData:
-    """What one partition has to give."""
+    """The response of one partition."""
 
     partition_index: Int32
     error_code: Int16

@@ -26,7 +26,7 @@ class FindCoordinatorRequest:
 
 @struct
 class Coordinator:
-    """Where one key is coordinated."""
+    """The coordinator of one key."""
 
     key: String
     node_id: Int32

@@ -24,7 +24,7 @@ class LeaveGroupRequest:
 
 @struct
 class MemberResponse:
-    """What became of one member of the batch."""
+    """The result for one member of the batch."""
 
     member_id: String
     group_instance_id: NullableString = since(default=None)

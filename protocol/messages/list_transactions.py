@@ -17,8 +17,8 @@ from protocol.schema import (
 
 @request(ApiKey.LIST_TRANSACTIONS)
 class ListTransactionsRequest:
-    """What is listed passes every filter. v1 how long it has been open (KIP-994) · v2 a pattern of ids
-    (KIP-1152)"""
+    """A request for the transactions that pass every filter. v1 how long it has been open (KIP-994) · v2 a
+    pattern of ids (KIP-1152)"""
 
     state_filters: Array[String]
     producer_id_filters: Array[Int64]

@@ -52,7 +52,7 @@ class OffsetCommitRequest:
 
 @struct
 class OffsetCommitResponsePartition:
-    """What became of one partition's offset."""
+    """The result for the offset of one partition."""
 
     partition_index: Int32
     error_code: Int16

@@ -29,7 +29,7 @@ class OffsetDeleteRequest:
 
 @struct
 class OffsetDeleteResponsePartition:
-    """What became of one partition's offset."""
+    """The result for the offset of one partition."""
 
     partition_index: Int32
     error_code: Int16

@@ -31,7 +31,7 @@ class OffsetForLeaderEpochRequest:
 
 @struct
 class EpochEndOffset:
-    """Where a leader epoch ends."""
+    """The end offset of a leader epoch."""
 
     error_code: Int16
     partition: Int32

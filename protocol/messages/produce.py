@@ -57,7 +57,7 @@ class BatchIndexAndErrorMessage:
 
 @struct
 class PartitionProduceResponse:
-    """Where one batch went, or why it did not."""
+    """The offset of one batch, or its error."""
 
     index: Int32
     error_code: Int16

@@ -17,7 +17,7 @@ from protocol.schema import (
 
 @struct
 class SyncGroupRequestAssignment:
-    """What the leader assigns to one member."""
+    """The assignment of one member by the leader."""
 
     member_id: String
     assignment: Bytes

@@ -53,7 +53,7 @@ class TxnOffsetCommitRequest:
 
 @struct
 class TxnOffsetCommitResponsePartition:
-    """What became of one partition's offset."""
+    """The result for the offset of one partition."""
 
     partition_index: Int32
     error_code: Int16

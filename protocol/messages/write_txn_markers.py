@@ -33,7 +33,7 @@ class WriteTxnMarkersRequest:
 
 @struct
 class WritableTxnMarkerPartitionResult:
-    """What became of a marker in one partition."""
+    """The result for a marker in one partition."""
 
     partition_index: Int32
     error_code: Int16
@@ -41,7 +41,7 @@ class WritableTxnMarkerPartitionResult:
 
 @struct
 class WritableTxnMarkerTopicResult:
-    """What became of it in one topic."""
+    """The results for a marker in one topic."""
 
     name: String
     partitions: Array[WritableTxnMarkerPartitionResult]
@@ -49,7 +49,7 @@ class WritableTxnMarkerTopicResult:
 
 @struct
 class WritableTxnMarkerResult:
-    """What became of one marker."""
+    """The result for one marker."""
 
     producer_id: Int64
     topics: Array[WritableTxnMarkerTopicResult]

@@ -62,7 +62,7 @@ class UserScramCredentialRecord:
 
 @data(versions="0+", flexible="0+")
 class RemoveUserScramCredentialRecord:
-    """It has none any more."""
+    """The removal of a user's credential."""
 
     name: String
     mechanism: Int8
@@ -91,7 +91,7 @@ class RemoveAccessControlEntryRecord:
 
 @data(versions="0+", flexible="0+")
 class BeginTransactionRecord:
-    """What follows counts together, or not at all."""
+    """The begin of a transaction: the following records count together, or not at all."""
 
 
 @data(versions="0+", flexible="0+")

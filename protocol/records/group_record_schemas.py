@@ -110,7 +110,7 @@ class ConsumerGroupPartitionMetadataKey:
 
 @struct
 class PartitionRacks:
-    """Where the replicas of a partition are."""
+    """The racks of the replicas of a partition."""
 
     partition: Int32
     racks: Array[String]
@@ -128,7 +128,7 @@ class TopicMetadata:
 
 @data(versions="0", flexible="0+")
 class ConsumerGroupPartitionMetadataValue:
-    """What a group knew of its topics, before there was a hash for that."""
+    """The subscribed topics of a group, in records from before the metadata hash."""
 
     topics: Array[TopicMetadata]
 
@@ -151,7 +151,7 @@ class ClassicProtocol:
 
 @struct
 class ClassicMemberMetadata:
-    """What a member of the classic protocol said when it joined."""
+    """The JoinGroup fields of a member of the classic protocol."""
 
     session_timeout_ms: Int32
     supported_protocols: Array[ClassicProtocol]
@@ -159,7 +159,7 @@ class ClassicMemberMetadata:
 
 @data(versions="0", flexible="0+")
 class ConsumerGroupMemberMetadataValue:
-    """What a member said of itself."""
+    """The properties of a member."""
 
     instance_id: NullableString
     rack_id: NullableString
@@ -207,7 +207,7 @@ class TargetTopicPartitions:
 
 @data(versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMemberValue:
-    """What a member is to have."""
+    """The target assignment of a member."""
 
     topic_partitions: Array[TargetTopicPartitions]
 
@@ -231,7 +231,7 @@ class CurrentTopicPartitions:
 
 @data(versions="0", flexible="0+")
 class ConsumerGroupCurrentMemberAssignmentValue:
-    """Where a member stands on the way to its target."""
+    """The current assignment of a member."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -242,7 +242,7 @@ class ConsumerGroupCurrentMemberAssignmentValue:
 
 @data(versions="16")
 class ConsumerGroupRegularExpressionKey:
-    """Which expression of which group."""
+    """A group and a regular expression."""
 
     group_id: String
     regular_expression: String

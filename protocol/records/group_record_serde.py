@@ -58,7 +58,7 @@ class RecordType(Struct, frozen=True):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """All that its keys may begin with."""
+        """The numbers with which its keys may begin."""
         return (self.number,)
 
 
@@ -73,7 +73,7 @@ class ServedRecordType(RecordType, frozen=True):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """All that its keys may begin with."""
+        """The numbers with which its keys may begin."""
         return (*self.older_numbers, self.number)
 
     @property
