@@ -138,6 +138,8 @@ def _define(cls: type[T]) -> type[T]:
         namespace={"__doc__": cls.__doc__, "__qualname__": cls.__qualname__},
         module=cls.__module__,
         kw_only=True,
+        # A message has no reference back to its holder, so no cycle: reference counts free it.
+        gc=False,
     )
     _FIELDS[made] = declared
     return cast("type[T]", made)
