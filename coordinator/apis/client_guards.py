@@ -239,10 +239,10 @@ async def guard_offset_fetch(request: OffsetFetchRequest, helper: AuthHelper, bu
         return helper.build_denied_entry(OffsetFetchResponseGroup, group, _GROUP_DENIED)
 
     async def finish(response: OffsetFetchResponse, finish_budget: Budget) -> OffsetFetchResponse:
-        shown = [
-            await _show_offsets(group, split, helper, finish_budget)
-            for group, split in zip(response.groups, splits, strict=True)
-        ]
+        shown: list[OffsetFetchResponseGroup] = []
+        for group, split in zip(response.groups, splits, strict=True):
+            shown.append(await _show_offsets(group, split, helper, finish_budget))
+            await finish_budget.checkpoint()
         response.groups = await in_place(shown, groups, str, finish_budget)
         return response
 

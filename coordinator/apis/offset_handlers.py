@@ -323,6 +323,7 @@ class OffsetFetchHandler:
         fetched: dict[Hashable, OffsetFetchResponseGroup] = {}
         for key, of_group in parts.items():
             fetched[key] = await self._join_answers(of_group, answers, version, budget)
+            await budget.checkpoint()
         if version < _SEVERAL_GROUPS_SINCE:
             return await _to_single_response(request, fetched[_group_key(groups[0])], version, budget)
         return OffsetFetchResponse(groups=[fetched[_group_key(group)] for group in groups])

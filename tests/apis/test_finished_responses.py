@@ -22,6 +22,12 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponseTopics,
+)
 from tests.apis.authorization_recording import RecordingAuthorizer, Rights, StandInCatalogue
 from tests.network.requests import CLIENT
 
@@ -47,6 +53,8 @@ def alter_configs() -> AlterConfigsRequest:
 
 LISTED = [ListedGroup(group_id=name, protocol_type="consumer") for name in NAMES]
 TOPICS = [MetadataResponseTopic(error_code=0, name=name, partitions=[]) for name in NAMES]
+VISIBLE_GROUPS = NAMES[1::2]
+FEW_OFFSETS = [OffsetFetchResponseTopics(name=name, partitions=[]) for name in NAMES[:ELEMENTS_PER_STEP]]
 CASES: dict[ApiKey, tuple[int, Any, dict[str, Any]]] = {
     ApiKey.OFFSET_COMMIT: (9, commit_topics(), {}),
     ApiKey.ALTER_CONFIGS: (2, alter_configs(), {}),
@@ -55,6 +63,11 @@ CASES: dict[ApiKey, tuple[int, Any, dict[str, Any]]] = {
         6,
         DescribeGroupsRequest(groups=list(NAMES), include_authorized_operations=True),
         {},
+    ),
+    ApiKey.OFFSET_FETCH: (
+        10,
+        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in NAMES]),
+        {"groups": [OffsetFetchResponseGroup(group_id=name, topics=FEW_OFFSETS) for name in VISIBLE_GROUPS]},
     ),
     ApiKey.LIST_GROUPS: (5, ListGroupsRequest(), {"groups": LISTED}),
     ApiKey.METADATA: (9, MetadataRequest(topics=None), {"topics": TOPICS}),
@@ -75,8 +88,8 @@ class CountingBudget:
         raise AssertionError("a guard changes nothing")
 
 
-@pytest.mark.parametrize("key", CASES, ids=lambda key: APIS[key].name)
-async def test_a_large_response_has_checkpoints(key: ApiKey) -> None:
+async def count_checkpoints(key: ApiKey) -> int:
+    """Return the number of checkpoints while the guard of an API finishes its response."""
     version, request, entries = CASES[key]
     catalogue = cast("Catalogue", StandInCatalogue())
     encoder = ResponseEncoder(APIS[key], version, ApiCounts())
@@ -95,4 +108,13 @@ async def test_a_large_response_has_checkpoints(key: ApiKey) -> None:
         setattr(response, name, value)
     budget = CountingBudget()
     await result.finish(response, budget)
-    assert budget.checkpoints >= STEPS // 2
+    return budget.checkpoints
+
+
+@pytest.mark.parametrize("key", CASES, ids=lambda key: APIS[key].name)
+async def test_a_large_response_has_checkpoints(key: ApiKey) -> None:
+    assert await count_checkpoints(key) >= STEPS // 2
+
+
+async def test_the_offsets_of_each_group_are_filtered_in_a_step_of_their_own() -> None:
+    assert await count_checkpoints(ApiKey.OFFSET_FETCH) >= len(VISIBLE_GROUPS)

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from coordinator.apis.offset_handlers import OffsetFetchHandler
 from coordinator.broker.server import Server
+from coordinator.core.time_budget import TimeBudget
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
@@ -265,3 +267,31 @@ async def test_groups_are_listed_by_state(client: Client) -> None:
     assert await listed("stable") == {"live"}
     assert await listed("Empty", "Stable") == {"live", "simple"}
     assert await listed("no such state") == set()
+
+
+async def test_the_offsets_of_each_group_are_joined_in_a_step_of_their_own(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From v10 on the handler replaces names by ids in the answer of each group."""
+    groups = [f"g{number}" for number in range(20)]
+    for group in groups:
+        await client.call(commit({"orders": [0]}, group=group), 9)
+    steps: list[int] = [0]
+    add_ids = OffsetFetchHandler._add_ids
+
+    def count_group(*arguments: Any) -> Any:
+        steps[-1] += 1
+        return add_ids(*arguments)
+
+    async def begin_step(_: TimeBudget) -> None:
+        steps.append(0)
+
+    monkeypatch.setattr(OffsetFetchHandler, "_add_ids", count_group)
+    monkeypatch.setattr(TimeBudget, "checkpoint", begin_step)
+    request = OffsetFetchRequest(
+        groups=[OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
+    )
+    fetched = await client.call(request, 10)
+    assert [len(group.topics) for group in fetched.groups] == [1] * len(groups)
+    assert sum(steps) == len(groups)
+    assert max(steps) == 1
