@@ -20,6 +20,7 @@ from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.batch import encode_batch
 from storage.record import Record
+from storage.segment import LogSegment
 from tests.broker.harness import Client, serving, settings, start
 from tests.broker.test_log_cleaner import one_turn
 from tests.storage.faulty_files import FaultyFiles
@@ -61,6 +62,34 @@ async def test_a_parked_fetch_ends_when_its_time_is_up() -> None:
         first.send(fetch(0, max_wait_ms=20), 11)
         assert not (await first.receive()).responses[0].partitions[0].records
         assert not (await second.receive()).responses[0].partitions[0].records
+
+
+async def test_a_fetch_without_an_index_waits_for_a_thread_and_holds_up_no_neighbour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread cannot end before the neighbour has its response."""
+    small = {"log.segment.bytes": str(2**20)}
+    async with serving(tmp_path, small) as server, Client(server) as writer:
+        for number in range(2):
+            await writer.call(produce(bytes([number]) * 900_000), VERSION)
+    index, _ = sorted((tmp_path / "orders-0").glob("*.index"))
+    index.unlink()
+    begun, may_end = threading.Event(), threading.Event()
+    rebuild = LogSegment.rebuild_indexes
+
+    def rebuild_later(segment: LogSegment, index_interval_bytes: int) -> None:
+        begun.set()
+        assert may_end.wait(10)
+        rebuild(segment, index_interval_bytes)
+
+    monkeypatch.setattr(LogSegment, "rebuild_indexes", rebuild_later)
+    async with serving(tmp_path, small) as server, Client(server) as reader, Client(server) as neighbour:
+        reader.send(fetch(0), 11)
+        assert await asyncio.to_thread(begun.wait, 10)
+        assert (await neighbour.call(ListGroupsRequest(), 0)).error_code == ErrorCode.NONE
+        may_end.set()
+        part = (await reader.receive()).responses[0].partitions[0]
+        assert (part.error_code, len(part.records) > 900_000) == (ErrorCode.NONE, True)
 
 
 async def test_a_reader_that_vanishes_while_parked_leaves_nothing_behind() -> None:
