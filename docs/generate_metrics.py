@@ -12,31 +12,27 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
-from coordinator.broker.broker_metrics import EVICTION_PHASES, EtcdMetrics, GroupCounter
+from coordinator.broker.broker_metrics import EtcdMetrics, GroupCounter
 from coordinator.broker.server_view import ServerView
 from coordinator.cluster.member.cluster_member import OwnershipCause
 from coordinator.cluster.partition_ownership import MoveCause
 from coordinator.control.admin.offset_operations import PartitionEnds
 from coordinator.control.control_plane import ControlPlane
-from coordinator.control.diagnosis.violation import OracleName
-from coordinator.control.faults.fault_rule import ACTION_KINDS
 from coordinator.control.metrics_snapshot import MAX_COUNTED_GROUPS as MOST_HISTORIES
 from coordinator.control.metrics_snapshot import (
     MAX_METRIC_GROUPS,
-    PHASES,
     GroupCounts,
     GroupMetricsSnapshot,
     SelectedGroupMetrics,
 )
-from coordinator.group.classic.classic_state_machine import ClassicGroupState
-from coordinator.group.consumer.durable_consumer_group import ConsumerGroupState
-from coordinator.group.event_details import RebalanceCause
-from coordinator.group.group_types import STATE_NAMES, GroupType
-from coordinator.http.group_metrics import GroupsCollector
-from coordinator.http.metric_collectors import ControlCollector, ServerMetricsCollector
+from coordinator.http.group_metrics import GROUP_METRICS, GroupsCollector
+from coordinator.http.metric_collectors import (
+    CONTROL_METRICS,
+    SERVER_METRICS,
+    ControlCollector,
+    ServerMetricsCollector,
+)
 from coordinator.network.tls_handshakes import HANDSHAKE_FAILURE_KINDS as HANDSHAKE_KINDS
-from coordinator.runtime.coordinator_partition import PartitionState
-from coordinator.transactions.transaction_state_machine import WRITTEN
 from tests.broker.harness import Client, begin_producer, join_alone, serving
 
 PAGE: Final = Path(__file__).with_name("metrics.md")
@@ -71,39 +67,15 @@ their ids. `/metrics` contains no names of groups, so its size is independent of
 |---|---|---|
 """
 _VALUES: Final[Mapping[tuple[str, str], str]] = {
-    ("groupd_groups", "state"): ", ".join(state.value for state in ClassicGroupState),
-    ("groupd_consumer_groups", "state"): ", ".join(state.value for state in ConsumerGroupState),
-    ("groupd_partitions", "state"): ", ".join(state.value for state in PartitionState),
-    ("groupd_rebalances", "cause"): ", ".join(cause.value for cause in RebalanceCause),
-    ("groupd_group_events", "event"): "the wire names of `coordinator/group/group_event_types.py`",
-    ("groupd_transactional_ids", "state"): ", ".join(state.value for state in WRITTEN.values()),
-    ("groupd_transaction_partitions", "state"): ", ".join(state.value for state in PartitionState),
-    (
-        "groupd_transaction_events",
-        "event",
-    ): "the wire names of `coordinator/transactions/transaction_event_types.py`",
-    ("groupd_request_seconds", "api"): "Kafka's names, as in [protocol.md](protocol.md)",
-    ("groupd_rebalance_seconds", "phase"): ", ".join(PHASES),
-    ("groupd_members_evicted", "phase"): ", ".join(EVICTION_PHASES),
-    ("groupd_commits_refused", "error"): "Kafka's name",
-    ("groupd_fault_hits", "fault"): ", ".join(ACTION_KINDS),
-    ("groupd_group_state", "type"): ", ".join((GroupType.CLASSIC, GroupType.CONSUMER)),
-    ("groupd_group_state", "state"): ", ".join(STATE_NAMES),
-    ("groupd_group_rebalance_seconds", "phase"): ", ".join(PHASES),
-    ("groupd_group_members_evicted", "phase"): ", ".join(EVICTION_PHASES),
-    ("groupd_group_commits_refused", "error"): "Kafka's name",
-    ("groupd_group_violations", "oracle"): "as above",
-    ("groupd_group_notices", "oracle"): "as above",
+    (declaration.name, label): values
+    for declaration in (*SERVER_METRICS, *CONTROL_METRICS, *GROUP_METRICS)
+    for label, values in declaration.labels.items()
+    if values
+} | {
     ("groupd_failed_handshakes", "reason"): ", ".join(HANDSHAKE_KINDS),
-    ("groupd_violations", "oracle"): ", ".join(OracleName),
-    ("groupd_notices", "oracle"): "as above",
-    ("groupd_cluster_owned_partitions", "broker"): "a node id",
     ("groupd_cluster_moves", "cause"): f"{', '.join(MoveCause)}; on etcd {', '.join(OwnershipCause)}",
-    ("groupd_cluster_etcd_bytes", "endpoint"): "HOST:PORT, as in `cluster.etcd.endpoints`",
 }
-"""The values of each label. A new label needs an entry."""
-_PLAIN: Final = ("consumergroup", "topic", "partition")
-"""Labels with obvious values."""
+"""The values of each label, also of labels whose values belong to modules that the HTTP port does not load."""
 
 
 def _history() -> GroupCounts:
@@ -177,8 +149,8 @@ async def _of_all_groups() -> list[Metric]:
 def _row(metric: Metric) -> str:
     labels = sorted({label for sample in metric.samples for label in sample.labels} - {"le"})
     name = f"{metric.name}_total" if metric.type == "counter" else metric.name
-    taken = {label: _VALUES[metric.name, label] for label in labels if label not in _PLAIN}
-    values = [f"`{label}`: {words}" for label, words in taken.items()]
+    described = [label for label in labels if (metric.name, label) in _VALUES]
+    values = [f"`{label}`: {_VALUES[metric.name, label]}" for label in described]
     shown = f"`{name}{{{','.join(labels)}}}`" if labels else f"`{name}`"
     return f"| {shown} | {metric.type} | {'. '.join([metric.documentation, *values])} |\n"
 
