@@ -18,6 +18,7 @@ from coordinator.config.config_def import (
     ConfigValue,
     CustomBounds,
     InvalidConfig,
+    ValueBounds,
     at_least,
     one_of,
 )
@@ -27,7 +28,6 @@ RACK_TAGS: Final = "streams.rack.aware.assignment.tags"
 _ASSIGNOR: Final = "streams.assignor.name"
 _DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
 _ASSIGNORS: Final = ("sticky",)
-_BOOLEAN, _INT, _LIST, _STRING = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LIST, ConfigType.STRING
 _BY_DURATION: Final = "by_duration:"
 _COUNT: Final = r"([-+]?\d{1,40})"
 _DURATION: Final = re.compile(
@@ -66,125 +66,81 @@ _NONEMPTY_WORDS: Final = CustomBounds(
     "a list of words", lambda value: not isinstance(value, list) or all(value), EMPTY_WORD_ERROR
 )
 
-UNSUPPORTED_GROUP_CONFIG_KEYS: Final[tuple[ConfigKey, ...]] = tuple(
-    ConfigKey(name, kind, default, documentation + NO_EFFECT, bounds)
-    for name, kind, default, bounds, documentation in (
-        (
-            *("consumer.assignor.offload.enable", _BOOLEAN, "true", ANY_VALUE),
-            "Whether the target assignment of a consumer group is computed outside of its requests.",
-        ),
-        (
-            *("share.session.timeout.ms", _INT, "45000", at_least(1)),
-            "The session timeout of members of a share group.",
-        ),
-        (
-            *("share.heartbeat.interval.ms", _INT, "5000", at_least(1)),
-            "The heartbeat interval of members of a share group.",
-        ),
-        (
-            *("share.record.lock.duration.ms", _INT, "30000", at_least(1000)),
-            "The time that a member of a share group locks a record.",
-        ),
-        (
-            *("share.delivery.count.limit", _INT, "5", at_least(2)),
-            "The maximum number of deliveries of a record to a share group.",
-        ),
-        (
-            *("share.partition.max.record.locks", _INT, "2000", at_least(100)),
-            "The maximum number of locked records of a partition in a share group.",
-        ),
-        (
-            *("share.auto.offset.reset", _STRING, "latest", _OFFSET_RESET),
-            "Where a share group begins to read a partition: earliest, latest, or by_duration: and an age.",
-        ),
-        (
-            *(
-                "share.isolation.level",
-                _STRING,
-                "read_uncommitted",
-                one_of("read_committed", "read_uncommitted"),
-            ),
-            "Whether a share group reads only committed records of transactions.",
-        ),
-        (
-            *("share.renew.acknowledge.enable", _BOOLEAN, "true", ANY_VALUE),
-            "Whether members of a share group may extend the lock of a record.",
-        ),
-        (
-            *("share.assignment.interval.ms", _INT, "1000", at_least(0)),
-            "The minimum time between two target assignments of a share group.",
-        ),
-        (
-            *("share.assignor.offload.enable", _BOOLEAN, "true", ANY_VALUE),
-            "Whether the target assignment of a share group is computed outside of its requests.",
-        ),
-        (
-            *("streams.session.timeout.ms", _INT, "45000", at_least(1)),
-            "The session timeout of members of a streams group.",
-        ),
-        (
-            *("streams.heartbeat.interval.ms", _INT, "5000", at_least(1)),
-            "The heartbeat interval of members of a streams group.",
-        ),
-        (
-            *("streams.num.standby.replicas", _INT, "0", at_least(0)),
-            "The number of standby replicas of each task of a streams group.",
-        ),
-        (
-            *("streams.initial.rebalance.delay.ms", _INT, "3000", at_least(0)),
-            "The time that the first target assignment of a streams group waits for more members.",
-        ),
-        (
-            *("streams.assignment.interval.ms", _INT, "1000", at_least(0)),
-            "The minimum time between two target assignments of a streams group.",
-        ),
-        (
-            *("streams.assignor.offload.enable", _BOOLEAN, "true", ANY_VALUE),
-            "Whether the target assignment of a streams group is computed outside of its requests.",
-        ),
-        (
-            *("streams.task.offset.interval.ms", _INT, "60000", at_least(1)),
-            "The interval at which members of a streams group report the offsets of their tasks.",
-        ),
-        (
-            *("streams.num.warmup.replicas", _INT, "2", at_least(0)),
-            "The number of warm-up replicas of a streams group.",
-        ),
-        (
-            *(RACK_TAGS, _LIST, "", _NONEMPTY_WORDS),
-            "The client tags across which the standby replicas of a streams group are distributed.",
-        ),
-        (
-            *("streams.acceptable.recovery.lag", ConfigType.LONG, "10000", at_least(0)),
-            "The maximum lag of a task of a streams group that counts as caught up.",
-        ),
-        (
-            *(_ASSIGNOR, _STRING, "sticky", ANY_VALUE),
-            "The assignor of the tasks of a streams group.",
-        ),
-        (
-            *(_DEAD_LETTERS, _STRING, "", ANY_VALUE),
-            "The dead-letter topic of a share group.",
-        ),
-        (
-            *("errors.deadletterqueue.copy.record.enable", _BOOLEAN, "false", ANY_VALUE),
-            "Whether the dead-letter topic gets whole records.",
-        ),
-    )
-)
-"""In the order in which Kafka defines them."""
+_DEFINITIONS: Final = """
+consumer.assignor.offload.enable BOOLEAN true - internal
+    Whether the target assignment of a consumer group is computed outside of its requests.
+share.session.timeout.ms INT 45000 >=1
+    The session timeout of members of a share group.
+share.heartbeat.interval.ms INT 5000 >=1
+    The heartbeat interval of members of a share group.
+share.record.lock.duration.ms INT 30000 >=1000
+    The time that a member of a share group locks a record.
+share.delivery.count.limit INT 5 >=2
+    The maximum number of deliveries of a record to a share group.
+share.partition.max.record.locks INT 2000 >=100
+    The maximum number of locked records of a partition in a share group.
+share.auto.offset.reset STRING latest offset_reset
+    Where a share group begins to read a partition: earliest, latest, or by_duration: and an age.
+share.isolation.level STRING read_uncommitted read_committed,read_uncommitted
+    Whether a share group reads only committed records of transactions.
+share.renew.acknowledge.enable BOOLEAN true -
+    Whether members of a share group may extend the lock of a record.
+share.assignment.interval.ms INT 1000 >=0
+    The minimum time between two target assignments of a share group.
+share.assignor.offload.enable BOOLEAN true - internal
+    Whether the target assignment of a share group is computed outside of its requests.
+streams.session.timeout.ms INT 45000 >=1
+    The session timeout of members of a streams group.
+streams.heartbeat.interval.ms INT 5000 >=1
+    The heartbeat interval of members of a streams group.
+streams.num.standby.replicas INT 0 >=0
+    The number of standby replicas of each task of a streams group.
+streams.initial.rebalance.delay.ms INT 3000 >=0
+    The time that the first target assignment of a streams group waits for more members.
+streams.assignment.interval.ms INT 1000 >=0
+    The minimum time between two target assignments of a streams group.
+streams.assignor.offload.enable BOOLEAN true - internal
+    Whether the target assignment of a streams group is computed outside of its requests.
+streams.task.offset.interval.ms INT 60000 >=1 internal
+    The interval at which members of a streams group report the offsets of their tasks.
+streams.num.warmup.replicas INT 2 >=0 internal
+    The number of warm-up replicas of a streams group.
+streams.rack.aware.assignment.tags LIST "" words
+    The client tags across which the standby replicas of a streams group are distributed.
+streams.acceptable.recovery.lag LONG 10000 >=0 internal
+    The maximum lag of a task of a streams group that counts as caught up.
+streams.assignor.name STRING sticky -
+    The assignor of the tasks of a streams group.
+errors.deadletterqueue.topic.name STRING "" -
+    The dead-letter topic of a share group.
+errors.deadletterqueue.copy.record.enable BOOLEAN false -
+    Whether the dead-letter topic gets whole records.
+"""
+"""Name, type, default and bounds of each config, in the order in which Kafka defines them, and its meaning."""
+_INTERNAL: Final = "internal"
+"""Marks a config that Kafka describes only for groups that have one."""
+_BOUNDS: Final[Mapping[str, ValueBounds]] = {
+    "-": ANY_VALUE,
+    "offset_reset": _OFFSET_RESET,
+    "words": _NONEMPTY_WORDS,
+    "read_committed,read_uncommitted": one_of("read_committed", "read_uncommitted"),
+}
 
-SHOWN_WHEN_SET: Final = frozenset(
-    (
-        "consumer.assignor.offload.enable",
-        "share.assignor.offload.enable",
-        "streams.assignor.offload.enable",
-        "streams.task.offset.interval.ms",
-        "streams.num.warmup.replicas",
-        "streams.acceptable.recovery.lag",
+
+def _parse_definition(heading: str, documentation: str) -> ConfigKey:
+    name, kind, default, bounds, *_ = heading.split()
+    return ConfigKey(
+        name,
+        ConfigType[kind],
+        default.strip('"'),
+        documentation.strip() + NO_EFFECT,
+        at_least(int(bounds.removeprefix(">="))) if bounds.startswith(">=") else _BOUNDS[bounds],
     )
-)
-"""Those that are internal to Kafka: described for the groups that have one."""
+
+
+_LINES: Final = _DEFINITIONS.strip().splitlines()
+UNSUPPORTED_GROUP_CONFIG_KEYS: Final = tuple(map(_parse_definition, _LINES[::2], _LINES[1::2]))
+SHOWN_WHEN_SET: Final = frozenset(line.split()[0] for line in _LINES[::2] if line.endswith(_INTERNAL))
 
 UNSUPPORTED_SYNONYMS: Final[Mapping[str, str]] = {
     _ASSIGNOR: "group.streams.assignors",
