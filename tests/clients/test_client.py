@@ -1,11 +1,9 @@
 """groupd-client against a daemon: the same for both forms."""
 
 import re
-import runpy
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import Any
 
 import groupd_client
@@ -37,9 +35,8 @@ from groupd_client.asynchronous_group import (
 from groupd_client.group import Clock, Fault, Group, Ledger, Member, StandIn
 from pytest_groupd.daemon import Daemon
 
+from release.generate_client import read_stale
 from tests.librdkafka import poll_until_assigned
-
-ROOT = Path(__file__).parents[2]
 
 
 def expires_quietly(group: Group, client_id: str) -> None:
@@ -303,6 +300,4 @@ def test_both_forms_offer_the_same(sync: type, not_sync: type) -> None:
 
 
 def test_the_synchronous_client_is_the_written_one() -> None:
-    generator = runpy.run_path(str(ROOT / "clients/groupd_client/generate_client.py"))
-    stale: dict[Path, str] = generator["read_stale"]()
-    assert not stale, "run python clients/groupd_client/generate_client.py"
+    assert not read_stale(), "run python -m release.generate_client"

@@ -1,6 +1,6 @@
 """A daemon and its brokers: the daemon's own, and namespaces.
 
-`AsyncGroupd` is the client for asyncio. `generate_client.py` writes the synchronous client from this module.
+`AsyncGroupd` is the client for asyncio. `python -m release.generate_client` writes the synchronous client from it.
 """
 
 from collections.abc import Mapping
