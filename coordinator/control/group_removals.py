@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core import clock
-from coordinator.core.message_text import format_seconds, format_time_of_day, printable
+from coordinator.core.clock import format_time_of_day
+from coordinator.core.message_text import format_seconds, printable
 from coordinator.core.outcome import Now
 from coordinator.core.wire_name import wire_name
 from coordinator.group.group_event_types import GroupDeleted, GroupEvent

@@ -67,3 +67,12 @@ class WatchedArrival(Arrival):
         super().advance(instant_ns)
         if self._ms != before:
             self._on_millisecond()
+
+
+def format_time_of_day(timestamp_ms: int) -> str:
+    """Format a time in milliseconds since 1970, in the time zone of this machine: `12:04:51.218`."""
+    seconds, milliseconds = divmod(timestamp_ms, 1000)
+    try:
+        return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{milliseconds:03d}"
+    except (OverflowError, OSError, ValueError):
+        return str(timestamp_ms)  # a time that no calendar has

@@ -1,9 +1,8 @@
-"""Text for people: client text with its unprintable characters escaped, addresses of peers, durations, times,
+"""Text for people: client text with its unprintable characters escaped, addresses of peers, durations,
 counts, lists and ranges, suggestions for misspelt names, and the error of a failed start.
 """
 
 import re
-import time
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import Final
@@ -73,15 +72,6 @@ def format_duration(milliseconds: int) -> str:
 def format_seconds(milliseconds: float) -> str:
     """Format a duration for a sentence: `0.3 s`, `12 s`, `300 s`."""
     return f"{milliseconds / 1000:.{1 if milliseconds < 10_000 else 0}f} s"
-
-
-def format_time_of_day(timestamp_ms: int) -> str:
-    """Format a time in milliseconds since 1970, in the time zone of this machine: `12:04:51.218`."""
-    seconds, milliseconds = divmod(timestamp_ms, 1000)
-    try:
-        return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{milliseconds:03d}"
-    except (OverflowError, OSError, ValueError):
-        return str(timestamp_ms)  # a time that no calendar has
 
 
 def format_count(number: int, noun: str) -> str:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.core.clock import format_time_of_day
 from coordinator.core.message_text import (
     format_count,
     format_duration,
     format_list,
     format_ranges,
     format_seconds,
-    format_time_of_day,
     list_ranges,
 )
 

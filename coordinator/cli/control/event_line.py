@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coordinator.core.message_text import format_time_of_day, printable
+from coordinator.core.clock import format_time_of_day
+from coordinator.core.message_text import printable
 from coordinator.group.group_types import STATE_NAMES
 
 STATES: Final = STATE_NAMES

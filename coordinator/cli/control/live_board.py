@@ -16,7 +16,8 @@ from coordinator.cli.control.event_line import format_event, state_style
 from coordinator.cli.control.group_board import COLUMNS, GroupBoard, GroupWithOffsets, format_board_row
 from coordinator.cli.rich_output import create_terminal_table
 from coordinator.core import clock
-from coordinator.core.message_text import format_count, format_time_of_day
+from coordinator.core.clock import format_time_of_day
+from coordinator.core.message_text import format_count
 
 _MIN_REFRESH_S: Final = 0.25
 """The minimum time between two updates, however many events there are."""

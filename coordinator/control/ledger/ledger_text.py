@@ -21,11 +21,11 @@ from coordinator.control.ledger.ledger_entry import (
     WaitReason,
     is_clock_moved,
 )
+from coordinator.core.clock import format_time_of_day
 from coordinator.core.message_text import (
     format_duration,
     format_list,
     format_ranges,
-    format_time_of_day,
     printable,
 )
 

@@ -15,7 +15,8 @@ from coordinator.control.diagnosis.violation import OracleName, Severity, Violat
 from coordinator.control.diagnosis.wait_conditions import GroupConditions, WaitConditions, parse_within_ms
 from coordinator.control.event_stream import resolve_event_number
 from coordinator.control.problem import ProblemKind
-from coordinator.core.message_text import format_time_of_day, printable
+from coordinator.core.clock import format_time_of_day
+from coordinator.core.message_text import printable
 from coordinator.core.wire_name import wire_name
 from coordinator.http.api.api_route import ApiCall, ApiRoute
 
