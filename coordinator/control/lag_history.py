@@ -54,7 +54,7 @@ class LagSeries:
         self._skipped = 0
 
     def add(self, at_ms: int, lag: int) -> None:
-        """Add a sample."""
+        """Add a sample as the newest one; it becomes a point unless the series is thinned."""
         self._skipped += 1
         if self._skipped < self._stride and self._times_ms:
             return
@@ -92,7 +92,7 @@ class LagHistories:
             self._sampler = self._loop.create_task(self._sample_forever())
 
     def close(self) -> None:
-        """Stop to sample."""
+        """Stop the sampling; a second call has no effect."""
         if self._sampler is not None:
             self._sampler.cancel()
 

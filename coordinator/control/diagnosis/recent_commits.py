@@ -45,7 +45,7 @@ class RecentCommits:
         self._by_group: OrderedDict[str, deque[tuple[int, StoredCommit]]] = OrderedDict()
 
     def add(self, commit: StoredCommit) -> None:
-        """Keep a commit."""
+        """Keep a commit as the newest of its group."""
         found = self._by_group.get(commit.group_id)
         if found is None:
             found = self._by_group[commit.group_id] = deque(maxlen=MAX_COMMITS)

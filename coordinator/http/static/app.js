@@ -210,7 +210,7 @@ function FirstSteps({ bootstrap, at }) {
   const lines = [
     [topics.length ? null : "Create a topic", `groupd kafka-tools kafka-topics --bootstrap-server ${bootstrap} --create --topic ${topic} --partitions 6`],
     ["Start a consumer of the group billing", `kcat -b ${bootstrap} -X client.id=alice -G billing ${topic}`],
-    ["Or write a test (pip install pytest-groupd)", TEST],
+    ["Or write a test with pytest-groupd", TEST],
   ].filter(([title]) => title);
   return html`<h2>No groups yet</h2><p>A group appears here when its first consumer joins.</p>
     ${lines.map(([title, text]) => html`<div class="paste"><h3>${title}</h3><div class="split"><${Copy} name="copy" label=${title} text=${() => text} /></div><pre tabindex="0" aria-label=${title}>${text}</pre></div>`)}

@@ -34,7 +34,11 @@ WATCH_VIEW = """window.lost = 0; window.watch = setInterval(() => {
 }, 5); true"""
 
 
-@shared(lambda daemon: daemon.describe_end() is None, scope="module")
+def _runs(daemon: SpawnedDaemon) -> bool:
+    return daemon.describe_end() is None
+
+
+@shared(_runs, scope="module")
 def daemon() -> Iterator[SpawnedDaemon]:
     with SpawnedDaemon(COMMAND, []) as daemon:
         daemon.ensure()
