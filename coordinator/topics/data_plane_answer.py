@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
-from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.topic import ZERO_ID
 from protocol.error_codes import ErrorCode
 from storage.log import PartitionLog
@@ -162,8 +161,18 @@ class MissingTopic(Struct, frozen=True):
     topic_id: bytes = b""
 
 
+class TopicLookup(Protocol):
+    """The lookups of the catalogue that describe a missing partition."""
+
+    def find_topic(self, name: str) -> object | None:
+        """Return a topic by its name."""
+
+    def find_topic_by_id(self, topic_id: bytes) -> object | None:
+        """Return a topic by its id."""
+
+
 def describe_missing_partition(
-    catalogue: Catalogue, name: str, number: int, topic_id: bytes = ZERO_ID
+    catalogue: TopicLookup, name: str, number: int, topic_id: bytes = ZERO_ID
 ) -> MissingTopic:
     """Describe a missing partition: its topic is unknown, by name or id, or has fewer partitions."""
     if topic_id != ZERO_ID and catalogue.find_topic_by_id(topic_id) is None:

@@ -11,18 +11,16 @@ uses only immutable values.
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from coordinator.core.outcome import Now
 from coordinator.core.time_budget import Budget
+from coordinator.topics.data_plane_answer import TopicChange
 from protocol.error_codes import ErrorCode
 from storage.data_directory import DirectorySteps
 from storage.offset_checkpoint import CheckpointDraft
 from storage.storage_errors import StorageError
 from storage.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from coordinator.topics.data_plane_answer import TopicChange
 
 T = TypeVar("T")
 
@@ -71,7 +69,7 @@ class LongWork(Budget, Protocol):
     def begin_changes(self) -> None:
         """Mark that the work changes data from now on: it completes even if the client disconnects."""
 
-    def publish_changes(self, changes: Sequence["TopicChange"]) -> None:
+    def publish_changes(self, changes: Sequence[TopicChange]) -> None:
         """Pass changes of topics to the listeners, before another request can see and change the topics."""
 
     def now(self) -> Now:
@@ -119,7 +117,7 @@ class OneStepWork:
     def begin_changes(self) -> None:
         """Do nothing: work in one step always runs to its end."""
 
-    def publish_changes(self, changes: Sequence["TopicChange"]) -> None:
+    def publish_changes(self, changes: Sequence[TopicChange]) -> None:
         """Raise AssertionError: only a `OneStepChangeWork` changes topics."""
         raise AssertionError(f"no listeners for {changes}")
 
@@ -138,8 +136,8 @@ class OneStepChangeWork(OneStepWork):
         super().__init__(now, add_or_verify)
         self.changes: list[TopicChange] = []
 
-    def publish_changes(self, changes: Sequence["TopicChange"]) -> None:
-        """Keep the changes."""
+    def publish_changes(self, changes: Sequence[TopicChange]) -> None:
+        """Keep the changes, in the order in which they were published."""
         self.changes += changes
 
 
