@@ -401,7 +401,7 @@ class SecuredConnection(Connection):
 
     @property
     def endpoint(self) -> Endpoint:
-        """The connection's listener."""
+        """The endpoint of the listener that accepted the connection."""
         return self._endpoint
 
     def set_principal(self, principal: Principal) -> None:
