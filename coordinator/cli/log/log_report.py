@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from coordinator.cli.log.decoded_record import Fields
-from coordinator.cli.output_streams import Output
 from coordinator.core.message_text import format_count, printable
 from storage.inspection.log_findings import FindingEffect, FindingKind, LogFinding, LogTotals
 from storage.inspection.log_reader import LogListing
@@ -67,17 +66,6 @@ class JsonReport:
             print(json.dumps(entry.fields))
 
     print_summary = print_entry
-
-
-def create_report(output: Output, *, is_json: bool) -> LogReport:
-    """Create the renderer for an output."""
-    if is_json:
-        return JsonReport()
-    if not output.is_for_people:
-        return TextReport()
-    from coordinator.cli.log.terminal_reports import TerminalReport
-
-    return TerminalReport(output)
 
 
 def _name_fields(log: LogListing) -> Fields:

@@ -21,9 +21,11 @@ from coordinator.cli.log.log_paths import (
     wait_for_writer,
 )
 from coordinator.cli.log.log_report import (
+    JsonReport,
+    LogReport,
     RepairOutcome,
+    TextReport,
     VerifiedLog,
-    create_report,
     describe_finding,
     describe_repair,
     summarize_findings,
@@ -48,6 +50,17 @@ daemon.
 Exit codes: 0 no damage, 1 damage found, 2 PATH is not a log, 130 interrupted."""
 
 
+def _create_report(output: Output, *, is_json: bool) -> LogReport:
+    """Create the renderer for an output."""
+    if is_json:
+        return JsonReport()
+    if not output.is_for_people:
+        return TextReport()
+    from coordinator.cli.log.terminal_reports import TerminalReport
+
+    return TerminalReport(output)
+
+
 @click.command(epilog=VERIFY_EPILOG)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
@@ -63,7 +76,7 @@ Exit codes: 0 no damage, 1 damage found, 2 PATH is not a log, 130 interrupted.""
 def verify_logs(paths: tuple[str, ...], is_json: bool, offsets_decoder: bool, output: Output) -> int:
     """Check logs: report damage, its effect, and the changes that a repair would make."""
     logs = find_logs_at(OsFiles(), paths)
-    report = create_report(output, is_json=is_json)
+    report = _create_report(output, is_json=is_json)
     verified: list[VerifiedLog] = []
     found = 0
     with show_progress(output, logs) as progress:
@@ -127,7 +140,7 @@ def repair_logs(
         raise click.UsageError("give either --out DIR or --in-place")
     logs = find_logs_at(OsFiles(), [path])
     check_journals(OsFiles(), logs)
-    report = create_report(output, is_json=is_json)
+    report = _create_report(output, is_json=is_json)
     repaired_logs: list[RepairOutcome] = []
 
     def repair(log: LogListing) -> LogRepair:

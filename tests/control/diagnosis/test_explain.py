@@ -52,7 +52,7 @@ async def test_a_lost_member_leads_the_findings(stage: Stage) -> None:
     worst = stage.explain().findings[0]
     assert worst.blocks
     assert worst.members == [bob.member_id]
-    names_all(worst.sentence, "bob is disconnected", "heard 2.0 s ago", "session ends in 43.0 s", "no reader")
+    names_all(worst.sentence, "bob is disconnected", "heard 2.0 s ago", "session ends in 43 s", "no reader")
     assert worst.action is not None
     assert worst.action.operation is FindingOperation.EXPIRE_MEMBER
     assert worst.action.arguments == {"group": "billing", "member": "bob"}
