@@ -379,7 +379,7 @@ class InProcessServer:
 
     def switch_off_repeat_cache(self) -> None:
         """Decode and handle every request, also one that a connection sends again
-        (`coordinator/network/heartbeat_fast_path.py`)."""
+        (`coordinator/network/repeated_requests.py`)."""
         handlers = {key: self.endpoint.routes.get_handler(key) for key in APIS}
         self.endpoint.routes = Routes(handlers, {}, lambda _: b"")
 

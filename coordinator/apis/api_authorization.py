@@ -4,7 +4,7 @@ A guard of requests with many elements is a coroutine. If it suspends, the conne
 and the handler completes the reply that was opened for the guard.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, Final
@@ -25,11 +25,12 @@ from coordinator.apis.group_handlers import CONSUMER_PROTOCOL
 from coordinator.apis.request_task import RequestTasks
 from coordinator.apis.topic_guards import create_metadata_guard
 from coordinator.config.properties import Config
-from coordinator.core.reply import Reply
+from coordinator.core.reply import DeferReply, Reply
 from coordinator.core.response_status import CLOSE_CONNECTION, DeferredResponse, NoResponse
 from coordinator.core.time_budget import TimeBudget
+from coordinator.network.repeated_requests import AnsweredRequest, CreateRepetition, Repetition
 from coordinator.network.request_context import RequestContext
-from coordinator.network.request_routes import FastPathFactory, Handler
+from coordinator.network.request_routes import Handler
 from coordinator.security.core.acl import AclOperation, ResourceType
 from coordinator.security.core.authorizer import Authorizer
 from coordinator.topics.catalogue import Catalogue
@@ -173,21 +174,21 @@ class ApiAuthorization:
             return None
         return RULES[key].create_guard(APIS[key])
 
-    def guard_fast_path(self, factory: FastPathFactory) -> FastPathFactory:
-        """Guard the fast path for repeated requests: it holds as long as the current ACLs do."""
+    def guard_repetitions(self, create: CreateRepetition) -> CreateRepetition:
+        """Guard the repetitions of authorized requests: they hold as long as the current ACLs do."""
         index = self._authorizer.index
 
-        def create_guarded(
-            request: Any, response: Any, context: RequestContext
-        ) -> Callable[[int], bool] | None:
-            fast_path = factory(request, response, context)
-            if fast_path is None:
+        def create_guarded(answered: AnsweredRequest) -> Repetition | None:
+            repetition = create(answered)
+            if repetition is None:
                 return None
-            epoch = index.epoch
+            epoch, repeat = index.epoch, repetition.repeat
 
-            def guarded(monotonic_ms: int) -> bool:
-                return index.epoch == epoch and fast_path(monotonic_ms)
+            def repeat_authorized(
+                process_ms: int, changes: Sequence[Any], defer: DeferReply | None
+            ) -> object | None:
+                return repeat(process_ms, changes, defer) if index.epoch == epoch else None
 
-            return guarded
+            return repetition._replace(repeat=repeat_authorized)
 
         return create_guarded

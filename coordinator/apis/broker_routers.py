@@ -4,7 +4,7 @@ NOT_COORDINATOR.
 Source: Kafka's `CoordinatorRuntime.contextOrThrow`, `TransactionStateManager.getAndMaybeAddTransactionState`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from coordinator.apis.group_handlers import GroupPartition, GroupRouter
@@ -16,6 +16,7 @@ from coordinator.core.response_status import DeferredResponse
 from coordinator.group.group_config import GroupConfig
 from coordinator.group.group_request_rules import build_group_error_response, find_error_before_lookup
 from coordinator.group.group_shard import GroupShard
+from coordinator.network.repeated_requests import AnsweredRequest, Repetition
 from coordinator.network.request_context import RequestContext
 from coordinator.runtime.runtime import Runtime
 from coordinator.transactions.transaction_request_rules import build_transaction_error_response
@@ -64,15 +65,17 @@ class BrokerGroupRouter(GroupRouter):
         """Return None if another broker coordinates the partition."""
         return super().try_heartbeat(partition, request, machine_context) if self._owns(partition) else None
 
-    def create_fast_path(
-        self, request: Any, response: Any, context: RequestContext
-    ) -> Callable[[int], bool] | None:
-        """Create a fast path that ends when another broker coordinates the partition."""
-        fast_path = super().create_fast_path(request, response, context)
-        if fast_path is None:
+    def create_heartbeat_repetition(self, answered: AnsweredRequest) -> Repetition | None:
+        """Create a repetition that ends when another broker coordinates the partition."""
+        repetition = super().create_heartbeat_repetition(answered)
+        if repetition is None:
             return None
-        partition = self.runtime.find_partition(request.group_id)
-        return lambda process_ms: self._owns(partition) and fast_path(process_ms)
+        partition, repeat = self.runtime.find_partition(answered.request.group_id), repetition.repeat
+
+        def repeat_owned(process_ms: int, changes: Sequence[Any], defer: DeferReply | None) -> object | None:
+            return repeat(process_ms, changes, defer) if self._owns(partition) else None
+
+        return repetition._replace(repeat=repeat_owned)
 
     def send_request(
         self, partition: GroupPartition, request: Any, machine_context: Context, defer: DeferReply

@@ -28,6 +28,7 @@ from coordinator.group.group_request_rules import (
     find_loading_error,
 )
 from coordinator.group.group_shard import GroupShard
+from coordinator.network.repeated_requests import AnsweredRequest, Repetition
 from coordinator.network.request_context import RequestContext
 from coordinator.runtime.coordinator_partition import CoordinatorPartition
 from coordinator.runtime.partition_lifecycle import PartitionState
@@ -110,22 +111,19 @@ class GroupRouter:
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
             return self.runtime.on_internal_error(partition, problem, request, machine_context.api_version)
 
-    def create_fast_path(
-        self, request: Any, response: Any, context: RequestContext
-    ) -> Callable[[int], bool] | None:
-        """Create the fast path for repetitions of an answered heartbeat of either protocol.
-
-        Returns:
-            A function that returns whether the same response is still valid. None if the response contained a
-            change.
-        """
+    def create_heartbeat_repetition(self, answered: AnsweredRequest) -> Repetition | None:
+        """Create the repetition of a heartbeat of either protocol; None if its response contained a change."""
+        request, response = answered.request, answered.response
         if type(response) not in _TELLS_CHANGE or _TELLS_CHANGE[type(response)](response):
             return None
-        partition = self.runtime.find_partition(request.group_id)
-        waits_for_log = _waits_for_log(request)
-        return self.runtime.prepare_repeated_heartbeat(
-            partition, request, create_heartbeat_context(context), response, waits_for_log=waits_for_log
+        repeat = self.runtime.prepare_repeated_heartbeat(
+            self.runtime.find_partition(request.group_id),
+            request,
+            create_heartbeat_context(answered.context),
+            response,
+            waits_for_log=_waits_for_log(request),
         )
+        return Repetition(request, response, repeat)
 
     def handle(self, request: Any, context: RequestContext) -> object:
         """Answer SyncGroup, LeaveGroup, and other requests about one group. The core creates the final response."""

@@ -205,10 +205,9 @@ class OffsetCommitHandler:
         if not known:
             return OffsetCommitResponse(topics=merge_topics(refused, by_id))
         request.topics = known
-        if not by_id and not refused:
+        if not refused:
             return self._router.answer_request(request, context)
-        ids = {topic.name: topic.topic_id for topic in known}
-        return self._router.answer_request(request, context, partial(_finish_commit, refused, ids, by_id))
+        return self._router.answer_request(request, context, partial(_add_refused_topics, refused, by_id))
 
     async def _commit_in_steps(
         self, request: OffsetCommitRequest, by_id: bool, context: RequestContext, budget: Budget
@@ -223,29 +222,18 @@ class OffsetCommitHandler:
         partition = self._router.runtime.find_partition(request.group_id)
         part = partial(self._router.ask_partition, partition, request, context)
         (response,) = await gather_parts([part], context, budget)
-        if not by_id and not refused:
+        if not refused:
             return response
-        ids = {topic.name: topic.topic_id for topic in known}
         for topic in response.topics:
-            if by_id:
-                topic.topic_id = ids[topic.name]
             add_topics(refused, [topic], by_id)
             await budget.checkpoint()
         return OffsetCommitResponse(topics=list(refused.values()))
 
 
-def _finish_commit(
-    refused: list[OffsetCommitResponseTopic],
-    ids: dict[str, bytes],
-    by_id: bool,
-    response: OffsetCommitResponse,
+def _add_refused_topics(
+    refused: list[OffsetCommitResponseTopic], by_id: bool, response: OffsetCommitResponse
 ) -> OffsetCommitResponse:
-    """Add the errors to the response of the group, and the ids where the client named topics by id."""
-    if by_id:
-        for topic in response.topics:
-            topic.topic_id = ids[topic.name]
-    if not refused:
-        return response
+    """Add errors to the response of the group, which has names and ids of its topics."""
     return OffsetCommitResponse(topics=merge_topics([*refused, *response.topics], by_id))
 
 

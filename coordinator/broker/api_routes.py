@@ -20,7 +20,7 @@ from coordinator.apis.broker_handlers import (
 )
 from coordinator.apis.data_plane_handler import DataPlaneHandler
 from coordinator.apis.find_coordinator import FindCoordinatorHandler
-from coordinator.apis.group_handlers import ConsumerGroupHandler, GroupAdminHandler
+from coordinator.apis.group_handlers import ConsumerGroupHandler, GroupAdminHandler, GroupRouter
 from coordinator.apis.offset_handlers import OffsetCommitHandler, OffsetDeleteHandler, OffsetFetchHandler
 from coordinator.apis.request_task import RequestTasks
 from coordinator.broker.lazy_transaction_coordinator import LazyTransactionCoordinator
@@ -29,10 +29,12 @@ from coordinator.config.properties import Config
 from coordinator.core.shared_types import CONSUMER_OFFSETS
 from coordinator.group.group_config import GroupConfig
 from coordinator.group.group_shard import GroupShard
+from coordinator.network.repeated_requests import CreateRepetition
 from coordinator.network.request_context import ApiCounts, RequestContext
-from coordinator.network.request_routes import FastPathFactory, Handler, Routes, create_counts
+from coordinator.network.request_routes import Handler, Routes, create_counts
 from coordinator.runtime.runtime import Runtime
 from coordinator.security.lazy_security import LazySecurity
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import HANDLER_NAMES, DataPlane
 from protocol.apis import ApiKey
 
@@ -112,7 +114,11 @@ def create_routes(services: RouteServices, node_id: int, counts: Mapping[int, Ap
         **_create_credential_handlers(security, tasks),
         **transactions.create_handlers(groups, node_id),
     }
-    fast_path: FastPathFactory = groups.create_fast_path
+    repetitions: dict[int, CreateRepetition] = {
+        ApiKey.HEARTBEAT: groups.create_heartbeat_repetition,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.create_heartbeat_repetition,
+        ApiKey.OFFSET_COMMIT: _repeat_commits(groups, catalogue),
+    }
     if security.authorizer is None:
         handlers |= _WITHOUT_AUTHORIZER
     else:
@@ -122,12 +128,20 @@ def create_routes(services: RouteServices, node_id: int, counts: Mapping[int, Ap
         handlers = authorization.guard_handlers(
             handlers | _create_acl_handlers(security.store, authorization.allows, tasks), tasks
         )
-        fast_path = authorization.guard_fast_path(fast_path)
-    fast_paths: dict[int, FastPathFactory] = {
-        ApiKey.HEARTBEAT: fast_path,
-        ApiKey.CONSUMER_GROUP_HEARTBEAT: fast_path,
-    }
-    return Routes(handlers, fast_paths, encode_unsupported_api_versions, counts)
+        repetitions = {key: authorization.guard_repetitions(create) for key, create in repetitions.items()}
+    return Routes(handlers, repetitions, encode_unsupported_api_versions, counts)
+
+
+def _repeat_commits(groups: GroupRouter, catalogue: Catalogue) -> CreateRepetition:
+    """Return the function that creates repetitions of OffsetCommits. The first commit imports it."""
+
+    @cache
+    def find_function() -> CreateRepetition:
+        from coordinator.apis.repeated_commits import RepeatedCommitFactory
+
+        return RepeatedCommitFactory(groups, catalogue).create_repetition
+
+    return lambda answered: find_function()(answered)
 
 
 def _create_acl_handlers(store: "SecurityStore", allows: "Allows", tasks: RequestTasks) -> dict[int, Handler]:

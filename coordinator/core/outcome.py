@@ -165,8 +165,10 @@ class OutcomeBuilder(Struct, eq=False):
 
     def write_fact(self, fact: Fact) -> None:
         """Write a fact and apply it at once."""
-        in_transaction = self.in_transaction
-        self.apply(fact, NO_PRODUCER_ID if in_transaction is None else in_transaction.producer_id)
+        if self.in_transaction is None:
+            self.apply(fact, NO_PRODUCER_ID)
+        else:
+            self.apply(fact, self.in_transaction.producer_id)
         self.records.append(fact)
 
     def reply(self, waiter: int, message: object) -> None:

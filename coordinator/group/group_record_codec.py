@@ -91,6 +91,9 @@ class _Encoder:
             if len(self._keys) >= MAX_KEPT_KEYS:
                 self._keys.clear()
             raw = self._keys[name] = encode_key(key)
+        value = fact.value
+        if value is not None and fact.value_version == TOPIC_ID_OFFSET_VERSION:  # nearly always
+            return _new_encoded(EncodedFact, (raw, encode_offset(value)))
         return _new_encoded(EncodedFact, (raw, _encode_value(fact)))
 
 

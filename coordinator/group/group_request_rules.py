@@ -27,6 +27,7 @@ from coordinator.group.group_requests import (
     ExpireOffsets,
     ExtendSessions,
     FetchOffsets,
+    RepeatedCommit,
     ShiftDeadlines,
 )
 from protocol.error_codes import ErrorCode
@@ -160,6 +161,9 @@ GROUP_REQUEST_RULES: Final[Mapping[type[object], GroupRequestRule]] = {
         event=CommitRefused,
         operation="offset-commit",
         find_generation=attrgetter("generation_id_or_member_epoch"),
+    ),
+    RepeatedCommit: GroupRequestRule(
+        lambda repeated, version, error: build_error_response(repeated.prepared.request, version, error)
     ),
     TxnOffsetCommitRequest: GroupRequestRule(
         _build_txn_commit_error,

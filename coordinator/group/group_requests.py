@@ -1,12 +1,14 @@
 """Inputs of a shard other than Kafka's requests: commands, notifications and timers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
 from coordinator.core.outcome import WorkDone
+from coordinator.group.group_config import GroupConfig
 from coordinator.group.topics_image import TopicsImage
 from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -17,11 +19,58 @@ from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from protocol.records.group_record_schemas import OffsetCommitKey
+
+
+class PreparedCommit(Struct, frozen=True, eq=False):
+    """The parts of an OffsetCommit that stay the same when its client repeats it with other offsets. A shard
+    prepares it, and any shard with the same groups may process its repetitions.
+    """
+
+    request: OffsetCommitRequest
+    """With topics by name, and their ids."""
+    places: tuple[tuple[OffsetCommitKey, bytes, int], ...]
+    """For each partition: the key of its record, the id of its topic, and the version of the record's value."""
+    response: OffsetCommitResponse
+    """The response without errors. All repetitions share it: callers must not change it."""
+    config: GroupConfig
+    """The configuration with the limits that the commit keeps."""
+
+
+class RepeatedCommit(NamedTuple):
+    """A repetition of an OffsetCommit. Its metadata has the lengths of the first request. Answered with an
+    OffsetCommitResponse.
+    """
+
+    prepared: PreparedCommit
+    offsets: Sequence[int]
+    """By partition, in the order of the request."""
+    leader_epochs: Sequence[int]
+    metadata: Sequence[str]
+
+    def build_request(self) -> OffsetCommitRequest:
+        """Return the request that this repetition stands for."""
+        changes = zip(self.offsets, self.leader_epochs, self.metadata, strict=True)
+        return copy_commit(self.prepared.request, changes)
+
+
+def copy_commit(request: OffsetCommitRequest, changes: Iterator[tuple[int, int, str]]) -> OffsetCommitRequest:
+    """Return a copy of a commit with another offset, leader epoch and metadata for each partition. Empty metadata
+    stays empty or null.
+    """
+    copied = copy(request)
+    copied.topics = [copy(topic) for topic in request.topics]
+    for topic in copied.topics:
+        topic.partitions = [copy(partition) for partition in topic.partitions]
+        for partition in topic.partitions:
+            partition.committed_offset, partition.committed_leader_epoch, metadata = next(changes)
+            partition.committed_metadata = metadata or partition.committed_metadata
+    return copied
 
 
 class FetchOffsets(Struct):
@@ -128,6 +177,7 @@ Request: TypeAlias = (
     | ConsumerGroupHeartbeatRequest
     | ConsumerGroupDescribeRequest
     | OffsetCommitRequest
+    | RepeatedCommit
     | TxnOffsetCommitRequest
     | EndTransaction
     | OffsetDeleteRequest

@@ -75,13 +75,21 @@ from coordinator.group.group_requests import (
     GroupConfigsChanged,
     GroupTimerKey,
     GroupTimerKind,
+    PreparedCommit,
+    RepeatedCommit,
     Request,
     ShiftDeadlines,
     TopicsChanged,
 )
 from coordinator.group.group_types import GroupType
 from coordinator.group.group_view import ClassicMemberIds, GroupStatus, GroupView
-from coordinator.group.offsets.group_offset_commit import end_transaction, offset_commit, txn_offset_commit
+from coordinator.group.offsets.group_offset_commit import (
+    end_transaction,
+    offset_commit,
+    prepare_commit,
+    repeat_commit,
+    txn_offset_commit,
+)
 from coordinator.group.offsets.group_offset_fetch import fetch_offsets
 from coordinator.group.offsets.offset_removal import (
     arm_expiry,
@@ -201,6 +209,7 @@ REQUEST_HANDLERS: Final[dict[type[object], Handler]] = {
     ConsumerGroupHeartbeatRequest: consumer_group_heartbeat,
     ConsumerGroupDescribeRequest: consumer_group_describe,
     OffsetCommitRequest: offset_commit,
+    RepeatedCommit: repeat_commit,
     TxnOffsetCommitRequest: txn_offset_commit,
     EndTransaction: end_transaction,
     FetchOffsets: fetch_offsets,
@@ -275,6 +284,12 @@ class GroupShard:
         else:
             NOTIFICATION_HANDLERS[type(request)](self._groups, request, builder)
         return builder.build()
+
+    def prepare_commit(self, request: OffsetCommitRequest, api_version: int) -> PreparedCommit | None:
+        """Prepare the repetitions of an answered commit, without an effect. Return None for a request that a
+        repetition cannot stand for.
+        """
+        return prepare_commit(self._groups, request, api_version)
 
     def fire_timer(self, key: GroupTimerKey, now: Now, time_source: GroupTimeSource | None = None) -> Outcome:
         """Handle a timer that fired. A cancelled or moved timer may still fire: it has no effect, or is armed

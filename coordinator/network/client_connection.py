@@ -3,7 +3,8 @@
 exchange.
 
 Fast path: on a connection without open replies, a request with an immediate response uses nothing but its
-bytes, its context and its handler, and all responses to one read leave in one write.
+bytes, its context and its handler, and all responses to one read leave in one write. A request that the client
+repeats is not decoded: see `repeated_requests.py`.
 Processing is *held* while a reply blocks it (as Kafka mutes a channel during a request), while too many replies
 are open, while the peer does not read its responses, or while the connection waits in the run queue because
 its requests take long. Input is then buffered up to a bound, and beyond it the socket is not read. A
@@ -22,10 +23,15 @@ from msgspec.structs import replace
 
 from coordinator.core import clock
 from coordinator.core.message_text import format_peer, parse_peer_address
-from coordinator.core.response_status import CLOSE_CONNECTION, NO_RESPONSE, DeferredResponse
+from coordinator.core.response_status import AWAITING_DISK, CLOSE_CONNECTION, NO_RESPONSE, DeferredResponse
 from coordinator.core.time_budget import SLICE_NS
 from coordinator.network.endpoint import Endpoint
-from coordinator.network.heartbeat_fast_path import HeartbeatCache
+from coordinator.network.repeated_requests import (
+    AnsweredRequest,
+    CachedRequest,
+    RepeatedRequests,
+    find_in_shapes,
+)
 from coordinator.network.reply_queue import ReplyQueue
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Route
@@ -54,6 +60,7 @@ MAX_PLAIN_REQUEST_BYTES: Final = 16 * 1024 * 1024
 _MIN_REQUEST_BYTES: Final = 10
 _SIZE_BYTES: Final = 4
 _SIZE_AND_KEY: Final = Struct(">ih")  # size, api key
+_SIZE_AND_KEY_BYTES: Final = 6
 # size, key and version as one number, correlation id, length of the client id
 _HEADER: Final = Struct(">iIih")
 
@@ -64,11 +71,11 @@ class Connection(ReplyQueue):
     __slots__ = (
         "_awaits_memory",
         "_client_id_bytes",
-        "_heartbeat_cache",
         "_is_processing",
         "_is_reading",
         "_needed_bytes",
         "_pending",
+        "_repeated_requests",
         "_reserved_bytes",
     )
 
@@ -79,12 +86,12 @@ class Connection(ReplyQueue):
         self._reserved_bytes = 0
         self._is_reading = True
         self._awaits_memory = self._is_processing = False
-        self._heartbeat_cache = HeartbeatCache()
+        self._repeated_requests = RepeatedRequests()
         self._client_id_bytes = b""
 
     def repeated_requests(self) -> Iterator[object]:
-        """Yield the heartbeats that the client repeats. They name the members that use the connection."""
-        return self._heartbeat_cache.cached_requests()
+        """Yield the requests that the client repeats. Heartbeats name the members that use the connection."""
+        return self._repeated_requests.cached_requests()
 
     # What asyncio calls
 
@@ -110,7 +117,7 @@ class Connection(ReplyQueue):
         self._release_memory(self._reserved_bytes)
         self._endpoint.on_connection_closed(self)
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:  # noqa: C901 - the hot path: no calls to share
         """Bytes from the client, any number of them."""
         self.last_received_ns = started_ns = clock.monotonic_ns()
         if self._pending:
@@ -126,23 +133,35 @@ class Connection(ReplyQueue):
         if self._is_held:
             self._pending += data
             return
-        cache = self._heartbeat_cache
-        if cache.epoch is self._endpoint.routes.epoch and not self._replies:
+        is_unknown = False
+        repeated = self._repeated_requests
+        if repeated.epoch is self._endpoint.routes.epoch:
+            shapes = repeated.shapes.get(len(data))
             try:
-                answers = cache.build_answers(data, started_ns // 1_000_000)
+                if shapes is None:
+                    if data[:_SIZE_BYTES] in repeated.equal_sizes and self._answer_equal_requests(
+                        data, started_ns
+                    ):
+                        return
+                elif (cached := find_in_shapes(shapes, data)) is None:
+                    is_unknown = True
+                elif cached.read_changes is None:
+                    if not self._replies and cached.repeat(started_ns // 1_000_000, (), None) is not None:
+                        # A few microseconds: not worth a look at the clock.
+                        self._transport.write(cached.response.answer_frame(data))  # type: ignore[union-attr]
+                        return
+                elif not self._endpoint.run_queue.is_iteration_over and self._repeat_with_changes(
+                    cached, data, started_ns
+                ):
+                    return
             except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
                 self._close_after_error(problem, bytearray(), was_decoded=True)
-                return
-            if answers is not None:
-                assert self._transport is not None
-                # A few microseconds: not worth a look at the clock.
-                self._transport.write(answers)
                 return
         if self._endpoint.run_queue.is_iteration_over:
             self._pending += data
             self._process_or_enqueue()
         else:
-            self._process_data(bytes(data), started_ns)
+            self._process_data(bytes(data), started_ns, is_unknown)
 
     # Processing
 
@@ -194,12 +213,12 @@ class Connection(ReplyQueue):
             self._is_reading = False
             self._transport.pause_reading()
 
-    def _process_data(self, data: bytes, started_ns: int) -> None:  # noqa: C901 - the hot path: no calls to share
-        """Process the requests in `data` and buffer the rest. `started_ns` is the current time."""
-        self._is_processing, self._needed_bytes = True, _SIZE_AND_KEY.size
+    def _process_data(self, data: bytes, started_ns: int, is_unknown: bool = False) -> None:  # noqa: C901
+        """Process the requests in `data`; if `is_unknown`, it is one that is not cached. Buffer the rest."""
+        self._is_processing, self._needed_bytes = True, _SIZE_AND_KEY_BYTES
         endpoint = self._endpoint
         endpoint.arrival.advance(started_ns)
-        table, message, counted, count = endpoint.routes.by_version, None, None, 0
+        message, counted, count = None, None, 0
         out, position, end = bytearray(), 0, len(data)
         try:
             while end - position >= 14 and not self._is_held:
@@ -212,20 +231,27 @@ class Connection(ReplyQueue):
                     break
                 frame, base = (data, position) if frame_end == end else (data[position:frame_end], 0)
                 position = frame_end
-                route = table.get(key_version) or endpoint.routes.find_route(key_version)
+                route = endpoint.routes.by_version.get(key_version) or endpoint.routes.find_route(key_version)
                 if route is None:
                     self._queue_frame(endpoint.routes.refuse_version(key_version, correlation_id), out)
                     continue
-                response = (
-                    None if route.fast_path is None else self._find_cached_response(frame[base:], started_ns)
-                )
+                response = None
+                if route.create_repetition is not None and not is_unknown:
+                    response = self._answer_repetition(frame[base:], started_ns)
                 if response is None:
-                    body = self._parse_header(frame, base + 14, length, route.is_flexible)
+                    body = base + 14 + length
+                    if length < 0 or frame[base + 14 : body] != self._client_id_bytes:
+                        body = self._parse_client_id(frame, base + 14, length)
+                    if route.is_flexible:
+                        body = body + 1 if frame[body] == 0 else _skip_tags(frame, body)
                     context = RequestContext(self.client, route, correlation_id, self, route.version)
                     message = route.decode(frame, body)
                     response = route.handle(message, context)
-                    if route.fast_path is not None:
-                        self._cache_heartbeat(frame[base:], message, response, route, context)
+                    if route.create_repetition is not None:
+                        if self._repeated_requests.commits_to_skip and type(response) is DeferredResponse:
+                            self._repeated_requests.commits_to_skip -= 1
+                        else:
+                            self._cache_request(route, frame[base:], body - base, message, response, context)
                     message = None
                 if type(response) is DeferredResponse:
                     continue
@@ -248,32 +274,32 @@ class Connection(ReplyQueue):
                         self.encode_in_thread(self.open_reply(route, correlation_id, True), response)
                         break
                     if len(out) > MAX_WRITE_BYTES:
-                        self._write_data(out)
-                        out = bytearray()
+                        out = self._write_data(out)
         except TooManyElements:
-            assert route is not None
             self._decode_in_thread(route, context, frame, body)
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
             self._close_after_error(problem, out, was_decoded=message is not None)
             return
-        finally:
-            self._is_processing = False
-        if out:
-            self._write_data(out)
-        self._record_work(started_ns, counted, count)
+        self._end_processing(out, started_ns, counted, count)
         if position != end or self._is_closing:
             self._keep_remainder(data, position)
 
-    def _record_work(self, started_ns: int, counted: Route | None, count: int) -> None:
-        """Counts the last answers, all of one route, and the time that all have taken."""
+    def _end_processing(self, out: bytearray, started_ns: int, counted: Route | None, count: int) -> None:
+        """Write the responses to one read. Count the last `count` of them, all of one route, and their time."""
+        self._is_processing = False
+        if out:
+            self._write_data(out)
         took_ns = clock.monotonic_ns() - started_ns
         if counted is not None:
             counted.counts.count_responses(took_ns, count)
         if took_ns > SLICE_NS:
             self._endpoint.run_queue.record_time(took_ns)
 
-    def _decode_in_thread(self, route: Route, context: RequestContext, frame: bytes, body: int) -> None:
+    def _decode_in_thread(
+        self, route: Route | None, context: RequestContext, frame: bytes, body: int
+    ) -> None:
         """Have a large request decoded. No other request is processed until it is answered."""
+        assert route is not None, "the request is being decoded"
         self._endpoint.large_requests.add_request(self, route, context, frame, body, self._endpoint.arrival)
 
     def _keep_remainder(self, data: bytes, position: int) -> None:
@@ -284,8 +310,8 @@ class Connection(ReplyQueue):
         if position == len(data):
             return
         self._pending = bytearray(data[position:])
-        if len(self._pending) < _SIZE_AND_KEY.size:
-            self._needed_bytes = _SIZE_AND_KEY.size
+        if len(self._pending) < _SIZE_AND_KEY_BYTES:
+            self._needed_bytes = _SIZE_AND_KEY_BYTES
         else:
             size, api_key = _SIZE_AND_KEY.unpack_from(self._pending)
             max_bytes = self._endpoint.max_request_bytes
@@ -309,7 +335,7 @@ class Connection(ReplyQueue):
         """
         if self._is_held or self._awaits_memory or self._reserved_bytes:
             return
-        if not _SIZE_AND_KEY.size < self._needed_bytes > len(self._pending) > 0:
+        if not _SIZE_AND_KEY_BYTES < self._needed_bytes > len(self._pending) > 0:
             return
         if self._endpoint.memory.reserve(self, self._needed_bytes):
             self._reserved_bytes = self._needed_bytes
@@ -341,20 +367,64 @@ class Connection(ReplyQueue):
         if size_bytes:
             self._endpoint.memory.release(size_bytes)
 
-    def _find_cached_response(self, frame: bytes, started_ns: int) -> object | None:
-        """The answer to a request that came again just so, among others; None: it is to be decoded."""
-        cache = self._heartbeat_cache
-        if cache.epoch is not self._endpoint.routes.epoch:
-            return None
-        return cache.find_response(frame, started_ns // 1_000_000)
+    # Repeated requests
 
-    def _cache_heartbeat(
-        self, frame: bytes, request: object, response: object, route: Route, context: RequestContext
+    def _answer_equal_requests(self, data: bytes, started_ns: int) -> bool:
+        """Answer several equal requests in one read. Return whether `data` is that."""
+        if self._replies:
+            return False
+        answers = self._repeated_requests.answer_equal_requests(data, started_ns // 1_000_000)
+        if answers is None:
+            return False
+        assert self._transport is not None
+        self._transport.write(answers)
+        return True
+
+    def _answer_repetition(self, frame: bytes, started_ns: int) -> object | None:
+        """Return the response to a request that the client repeats, or a `DeferredResponse`. Return None for a
+        request that must be decoded.
+        """
+        repeated = self._repeated_requests
+        if repeated.epoch is not self._endpoint.routes.epoch:
+            return None
+        cached = repeated.find_request(frame)
+        if cached is None:
+            return None
+        if cached.read_changes is None:
+            return cached.repeat(started_ns // 1_000_000, (), None)
+        return AWAITING_DISK if self._repeat_with_changes(cached, frame, started_ns) else None
+
+    def _cache_request(
+        self,
+        route: Route,
+        frame: bytes,
+        body: int,
+        request: object,
+        response: object,
+        context: RequestContext,
     ) -> None:
-        """Keeps the request at hand with its answer, as far as it may come again just so."""
-        self._heartbeat_cache.add_request(
-            frame, request, response, context, route, self._endpoint.routes.epoch
-        )
+        """Cache an answered request that may come again. See `AnsweredRequest`."""
+        assert route.create_repetition is not None, "requests of the API are cached"
+        answered = AnsweredRequest(frame, body, request, response, context)
+        epoch = self._endpoint.routes.epoch
+        self._repeated_requests.add_request(answered, route.create_repetition, epoch)
+
+    def _repeat_with_changes(self, cached: CachedRequest, frame: bytes, started_ns: int) -> bool:
+        """Process a repetition with other fields in its gaps. Return whether it has a reply; otherwise it must be
+        decoded."""
+        self._endpoint.arrival.advance(started_ns)
+        assert cached.read_changes is not None, "the request has gaps"
+        changes = cached.read_changes(frame)
+        defer = partial(self.open_reply, cached.response, changes[0])
+        response = cached.repeat(started_ns // 1_000_000, changes, defer)
+        if response is None:
+            self._repeated_requests.remove_request(frame)
+            return False
+        if type(response) is not DeferredResponse:
+            defer(False).send(response)
+        if not cached.was_repeated:
+            self._repeated_requests.on_repeated(cached)
+        return True
 
     def _release_memory_when_done(self, size_bytes: int) -> None:
         """A request that is still being worked on, in slices or in a thread, is in memory until that is done."""
@@ -364,18 +434,16 @@ class Connection(ReplyQueue):
         else:
             self._release_memory(size_bytes)
 
-    def _parse_header(self, frame: bytes, position: int, length: int, is_flexible: bool) -> int:
-        """Read the client id, `length` bytes at `position`, and the rest of the header. Return the end position."""
+    def _parse_client_id(self, frame: bytes, position: int, length: int) -> int:
+        """Read a client id of `length` bytes at `position`. Return the end position."""
         raw = frame[position : position + length] if length > 0 else b""
         if raw != self._client_id_bytes or length < -1:
             self._set_client_id(raw, length)
-        position += len(raw)
-        if is_flexible:
-            return position + 1 if frame[position] == 0 else _skip_tags(frame, position)
-        return position
+        return position + len(raw)
 
     def _close_after_error(self, problem: Exception, out: bytearray, *, was_decoded: bool) -> None:
         """Log an invalid request or a failed handler in one line, and close the connection."""
+        self._is_processing = False
         if not was_decoded and isinstance(problem, Malformed | error | IndexError):
             self._endpoint.on_invalid_request(self, str(problem))
         else:

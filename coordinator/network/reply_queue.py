@@ -214,28 +214,34 @@ class ReplyQueue(asyncio.Protocol):
     def _send_complete_replies(self) -> None:
         """Send the complete replies at the head of the queue, and process the requests that were held back."""
         self._is_flush_due = False
-        replies = self._replies
-        if self._transport is None:
+        replies, transport = self._replies, self._transport
+        if transport is None:
             return
-        out = bytearray()
+        out: bytes | bytearray = b""
         left_bytes = 0
         now_ns = clock.monotonic_ns()
-        while replies and (frame := replies[0].frame) is not None:
-            reply = replies.popleft()
+        while replies:
+            reply = replies[0]
+            frame = reply.frame
+            if frame is None:
+                break
+            replies.popleft()
             size_bytes = len(frame)
             left_bytes += size_bytes
-            if size_bytes > MAX_COMBINED_BYTES:
-                self._write_data(out)
-                self._write_data(frame)
-                out = bytearray()
-            else:
+            if not out:
+                out = frame
+            elif size_bytes <= MAX_COMBINED_BYTES:
                 out += frame
+            else:
+                self._write_data(out)
+                out = frame
             if reply.opened_ns:
                 reply.encoder.counts.count_responses(now_ns - reply.opened_ns)
         self._held_output -= left_bytes
         self._endpoint.unread_responses.held_bytes -= left_bytes
-        if out:
-            self._write_data(out)
+        if out and not transport.is_closing():
+            self._written_bytes += len(out)
+            transport.write(out)
         if self._is_held:
             self._update_hold()
             self._process_pending()
@@ -258,11 +264,13 @@ class ReplyQueue(asyncio.Protocol):
         if self._has_eof and not self._has_work:
             self.close()
 
-    def _write_data(self, data: bytes | bytearray) -> None:
+    def _write_data(self, data: bytes | bytearray) -> bytearray:
+        """Write responses, and return a buffer for later ones."""
         transport = self._transport
         if data and transport is not None and not transport.is_closing():
             self._written_bytes += len(data)
             transport.write(data)
+        return bytearray()
 
     # Ending
 

@@ -16,6 +16,7 @@ from copy import deepcopy
 from typing import Any, Final
 
 from coordinator.core.interceptors import InterceptorChain
+from coordinator.network.repeated_requests import AnsweredRequest, CreateRepetition, Repetition
 from coordinator.network.request_context import ApiCounts, RequestContext, ResponseEncoder
 from protocol.apis import APIS, Api, ApiKey
 from protocol.codec import request_decoder
@@ -51,10 +52,6 @@ class AuthenticationCounts:
 Handler = Callable[[Any, RequestContext], object]
 """Takes a request and its context; returns the response, or one of `coordinator.core.response_status`."""
 
-FastPathFactory = Callable[[Any, Any, RequestContext], Callable[[int], bool] | None]
-"""Takes a request, its answer, and its context; does nothing. Gives what tells, at a monotonic time of the process
-in milliseconds, whether that is the answer again, and takes the request if so; None where that is not likely."""
-
 MAX_INLINE_ELEMENTS: Final = 2_000
 """A request of more, in all its arrays, is not decoded on the loop: see `large_messages.py`. So many of anything
 take milliseconds from bytes to answer."""
@@ -64,7 +61,7 @@ class Route(ResponseEncoder):
     """The decoder, handler and encoder of one version of an API. Made when that version is first asked
     for."""
 
-    __slots__ = ("_decode_large", "decode", "fast_path", "handle", "is_flexible")
+    __slots__ = ("_decode_large", "create_repetition", "decode", "handle", "is_flexible")
 
     def __init__(
         self,
@@ -72,11 +69,12 @@ class Route(ResponseEncoder):
         version: int,
         handle: Handler,
         counts: ApiCounts,
-        fast_path: FastPathFactory | None = None,
+        create_repetition: CreateRepetition | None = None,
     ) -> None:
         super().__init__(api, version, counts)
         self.handle = handle
-        self.fast_path = fast_path
+        self.create_repetition = create_repetition
+        """None: requests of the API are not cached."""
         self.is_flexible = version in api.flexible
         """Whether a tagged section ends the request header."""
         budget = DecodingBudget(api.max_elements)
@@ -115,7 +113,7 @@ class Routes:
     def __init__(
         self,
         handlers: Mapping[int, Handler],
-        fast_paths: Mapping[int, FastPathFactory],
+        repetitions: Mapping[int, CreateRepetition],
         refuse_api_versions: RefuseApiVersions,
         counts: Mapping[int, ApiCounts] | None = None,
     ) -> None:
@@ -123,14 +121,14 @@ class Routes:
 
         Args:
             handlers: A handler for each advertised API.
-            fast_paths: Functions that recognise repeated requests, by api key.
+            repetitions: Functions that create the repetitions of answered requests, by api key.
             refuse_api_versions: Answers an unsupported version of ApiVersions.
             counts: Counters of requests by api key, which tables may share; default: new ones.
         """
         missing = set(APIS) ^ set(handlers)
         assert not missing, f"served and advertised differ: {sorted(missing)}"
         self._handlers = handlers
-        self._fast_paths = fast_paths
+        self._repetitions = repetitions
         self._refuse_api_versions = refuse_api_versions
         self._interceptors: dict[int, InterceptorChain[Handler]] = {}
         self.by_version: dict[int, Route] = {}
@@ -144,11 +142,11 @@ class Routes:
 
         These APIs get every request, also a repeated one. The other table has no interceptors.
         """
-        fast_paths = {
-            key: _disable_fast_path(factory) if key in handlers else factory
-            for key, factory in self._fast_paths.items()
+        repetitions = {
+            key: _disable_repetition(create) if key in handlers else create
+            for key, create in self._repetitions.items()
         }
-        return Routes({**self._handlers, **handlers}, fast_paths, self._refuse_api_versions, self.counts)
+        return Routes({**self._handlers, **handlers}, repetitions, self._refuse_api_versions, self.counts)
 
     def get_interceptors(self, api_key: int) -> InterceptorChain[Handler]:
         """Return the interceptors of the requests of an API. They get every request, also a repeated one."""
@@ -177,10 +175,10 @@ class Routes:
         api = APIS.get(key)
         if api is None or version not in api.versions or version < FIRST_SERVED_VERSION.get(key, version):
             return None
-        fast_path = self._fast_paths.get(key)
-        if fast_path is not None and self._interceptors.get(key):
-            fast_path = _disable_fast_path(fast_path)
-        route = Route(api, version, self.get_handler(key), self.counts[key], fast_path)
+        create_repetition = self._repetitions.get(key)
+        if create_repetition is not None and self._interceptors.get(key):
+            create_repetition = _disable_repetition(create_repetition)
+        route = Route(api, version, self.get_handler(key), self.counts[key], create_repetition)
         self.by_version[key_version] = route
         return route
 
@@ -198,17 +196,22 @@ class Routes:
         )
 
 
-def _disable_fast_path(factory: FastPathFactory) -> FastPathFactory:
-    """Return a factory that recognises repeated requests and never answers them."""
+def _disable_repetition(create: CreateRepetition) -> CreateRepetition:
+    """Return a function that creates repetitions which answer no request. Those of heartbeats are still cached,
+    because they show the members of a connection; commits are not.
+    """
 
-    def create_disabled(request: Any, response: Any, context: RequestContext) -> Callable[[int], bool] | None:
-        return None if factory(request, response, context) is None else _never_answers
+    def create_disabled(answered: AnsweredRequest) -> Repetition | None:
+        repetition = create(answered)
+        if repetition is None or repetition.gaps:
+            return None
+        return repetition._replace(repeat=_repeat_never)
 
     return create_disabled
 
 
-def _never_answers(_: int) -> bool:
-    return False
+def _repeat_never(*_: object) -> None:
+    """Answer no repetition."""
 
 
 def _split_key_version(key_version: int) -> tuple[int, int]:

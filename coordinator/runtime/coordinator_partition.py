@@ -8,7 +8,7 @@ it the result as a request. Source: the context of Kafka's `CoordinatorRuntime`.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, Final, Generic, NamedTuple
 
@@ -232,14 +232,15 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         """
         batch, ended_batches = self._batch, self._ended_batches
         self._batch, self._batch_bytes, self.pending_records = [], 0, 0
+        if not ended_batches:
+            return bool(batch) and self._append(log, batch, wall_ms)
         is_rolled = False
-        if ended_batches:
-            self._ended_batches = []
-            for ended_batch in ended_batches:
-                if isinstance(ended_batch, ProducerBatch):
-                    is_rolled |= self._append_producer_batch(log, ended_batch)
-                else:
-                    is_rolled |= self._append(log, ended_batch, wall_ms)
+        self._ended_batches = []
+        for ended_batch in ended_batches:
+            if isinstance(ended_batch, ProducerBatch):
+                is_rolled |= self._append_producer_batch(log, ended_batch)
+            else:
+                is_rolled |= self._append(log, ended_batch, wall_ms)
         if batch:
             is_rolled |= self._append(log, batch, wall_ms)
         return is_rolled
@@ -417,9 +418,12 @@ class Gate:
         assert not self._held or position >= self._held[-1][0], (position, self._held[-1])
         self._held.append((position, waiter, response))
 
-    def release_answers(self, durable_offset: int) -> list[tuple[int, int, object]]:
+    def release_answers(self, durable_offset: int) -> Iterable[tuple[int, int, object]]:
         """Take out (position, waiter, response) of each answer up to the position `durable_offset`."""
         held = self._held
+        if held and held[-1][0] <= durable_offset:  # nearly always
+            self._held = deque()
+            return held
         released: list[tuple[int, int, object]] = []
         while held and held[0][0] <= durable_offset:
             released.append(held.popleft())

@@ -10,7 +10,7 @@ A failed append, a failed sync or an internal error of the machine takes a parti
 """
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Generic
 
@@ -125,21 +125,24 @@ class Runtime(Generic[M]):
         if partition.state is PartitionState.READ_ONLY and not self.topic.is_read_only(request):
             # Kafka's answer when an append fails with KAFKA_STORAGE_ERROR.
             return self.topic.build_error_response(request, context.api_version, ErrorCode.NOT_COORDINATOR)
-        machine, now = partition.machine, self._clock.at_request()
+        machine = partition.machine
         assert machine is not None, partition.name
+        now = self._clock.at_request()
         try:
             reply = self._apply_outcome(partition, machine.handle(request, context, now), now, context.waiter)
         except Exception as problem:  # noqa: BLE001 - the daemon survives a failure of one partition's machine
             return self.on_internal_error(partition, problem, request, context.api_version)
-        if reply is not BLOCKED:
+        if reply is BLOCKED:
+            deferred = defer(True)
+        else:
             position = partition.position
             # The pending records of this iteration are not in the log yet.
             if not partition.pending_records and position <= partition.confirmed_position:
                 return reply
             partition.gate.hold_answer(position, context.waiter, reply)
             reply = AWAITING_DISK
+            deferred = defer(False)
         waiting, waiter = partition.waiting, context.waiter
-        deferred = defer(reply is BLOCKED)
         waiting[waiter] = WaitingReply(deferred, request, context.api_version)
         deferred.on_abandoned = partial(waiting.pop, waiter, None)
         return reply
@@ -187,11 +190,11 @@ class Runtime(Generic[M]):
         response: object,
         *,
         waits_for_log: bool,
-    ) -> Callable[[int], bool]:
+    ) -> Callable[..., object | None]:
         """Prepare the fast path of a heartbeat that the client is likely to repeat unchanged.
 
         Return a function of the arrival time of the repetition, in monotonic milliseconds of the process. It
-        returns whether `response` still answers the heartbeat.
+        returns `response` while that still answers the heartbeat, else None. It ignores further arguments.
 
         Args:
             partition: The partition of the group.
@@ -202,11 +205,13 @@ class Runtime(Generic[M]):
         """
         to_group_ms = self._clock.to_group_ms
 
-        def try_repeat(process_ms: int) -> bool:
+        def try_repeat(process_ms: int, *_: object) -> object | None:
             machine = partition.machine
             if machine is None or (waits_for_log and not partition.is_caught_up):
-                return False
-            return machine.try_heartbeat(request, context, to_group_ms(process_ms)) == response
+                return None
+            if machine.try_heartbeat(request, context, to_group_ms(process_ms)) == response:
+                return response
+            return None
 
         return try_repeat
 
@@ -247,11 +252,8 @@ class Runtime(Generic[M]):
             partition.buffer_outcome(outcome)
             if partition not in self._dirty:
                 self.schedule_append(partition)
-        for key, deadline_ms in outcome.timers.items():
-            if deadline_ms is None:
-                self._timers.cancel((partition.number, key))
-            else:
-                self._timers.set((partition.number, key), deadline_ms)
+        if outcome.timers:
+            self._apply_timers(partition, outcome.timers)
         if outcome.events:
             self._engine_context.notify_observers(partition, outcome.events, now)
         if outcome.messages:
@@ -267,6 +269,13 @@ class Runtime(Generic[M]):
             else:
                 partition.gate.hold_answer(partition.position, waiter, response)
         return reply
+
+    def _apply_timers(self, partition: CoordinatorPartition[M], timers: Mapping[Any, int | None]) -> None:
+        for key, deadline_ms in timers.items():
+            if deadline_ms is None:
+                self._timers.cancel((partition.number, key))
+            else:
+                self._timers.set((partition.number, key), deadline_ms)
 
     def _send_messages(self, partition: CoordinatorPartition[M], messages: Sequence[Message]) -> None:
         """Queue messages. Like answers they leave in order, and only after the records before them are durable."""

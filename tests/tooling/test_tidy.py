@@ -39,6 +39,14 @@ KNOWS_CLASS_NAMES = (
 PRODUCT = (*DAEMON, "pipeline", "distribution", "clients")
 ERROR_MESSAGES = "protocol/error_messages.py"
 """Kafka's own sentences."""
+REPLAYS = (
+    "coordinator/runtime/",
+    "coordinator/group/consumer/group_conversion.py",  # a store of its own, for the records of a conversion
+    "coordinator/group/group_export.py",  # a new shard, from the records of an export
+    "coordinator/group/group_invariants.py",  # a copy, for comparison
+    "coordinator/topics/kafka_metadata_log.py",  # the metadata log of a Kafka cluster: no machine
+)
+"""May apply records."""
 KAFKA_CLASS_NAMES = "protocol/messages/"
 """Parts of messages have Kafka's names, which repeat from message to message."""
 SHARED_CLASS_NAMES = {
@@ -315,6 +323,24 @@ def handmade_error_responses(source: Source) -> Iterator[str]:
             yield f"{source.path}:{node.lineno}: {dotted(node.func)} without protocol.error_response"
 
 
+def replays_outside_of_runtime(source: Source) -> Iterator[str]:
+    """Only the runtime applies records to the state of a machine: those of an outcome, and those of the log.
+
+    A method that is called `replay` may pass a record on.
+    """
+    if not source.path.startswith("coordinator/") or source.path.startswith(REPLAYS):
+        return
+    passes_on = [
+        range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        for node in source.find(ast.FunctionDef)
+        if node.name.lstrip("_").startswith("replay")
+    ]
+    for node in source.find(ast.Call):
+        is_replay = isinstance(node.func, ast.Attribute) and node.func.attr == "replay"
+        if is_replay and not any(node.lineno in lines for lines in passes_on):
+            yield f"{source.path}:{node.lineno}: write the record with OutcomeBuilder.write_fact"
+
+
 def class_names(source: Source) -> Iterator[str]:
     """Classes leave the process under their wire names, and messages of Kafka under Kafka's names.
 
@@ -394,6 +420,11 @@ BROKEN: list[tuple[Rule, str, str]] = [
         handmade_error_responses,
         "coordinator/apis/find_coordinator.py",
         "FindCoordinatorResponse(error_code=ErrorCode.NOT_COORDINATOR)\n",
+    ),
+    (
+        replays_outside_of_runtime,
+        "coordinator/group/offsets/group_offset_commit.py",
+        "def commit(store):\n    store.replay(key, value, -1)\n",
     ),
     (class_names, "coordinator/control/stream.py", "kind = type(event).__name__\n"),
     (

@@ -310,7 +310,8 @@ class ClassicGroup(Group):
         assert timeout_ms >= 0, timeout_ms
         deadline_ms = builder.now.monotonic_ms + timeout_ms
         member.session_deadline_ms = deadline_ms
-        if member.timer_deadline_ms is None or member.timer_deadline_ms > deadline_ms:
+        timer_ms = member.timer_deadline_ms
+        if timer_ms is None or timer_ms > deadline_ms:
             member.timer_deadline_ms = deadline_ms
             builder.arm_timer(self.heartbeat_key(member.member_id), deadline_ms)
 
@@ -425,17 +426,18 @@ class ClassicGroup(Group):
         the next owner of the partitions waits for its end, and a producer before KIP-447 names no member. Source:
         Kafka's ClassicGroup, validateOffsetCommit.
         """
-        generation_id = request.generation_id_or_member_epoch
-        if generation_id < 0 and self.state is EMPTY:
-            return ACCEPTED
+        generation_id, state = request.generation_id_or_member_epoch, self.state
         member_id, instance_id = request.member_id, request.group_instance_id
-        is_plain = type(request) is OffsetCommitRequest
-        if generation_id < 0 and not member_id and instance_id is None and self.state is not DEAD:
-            return CommitValidation(ErrorCode.UNKNOWN_MEMBER_ID) if is_plain else ACCEPTED
+        if generation_id < 0:
+            if state is EMPTY:
+                return ACCEPTED
+            if not member_id and instance_id is None and state is not DEAD:
+                is_plain = type(request) is OffsetCommitRequest
+                return CommitValidation(ErrorCode.UNKNOWN_MEMBER_ID) if is_plain else ACCEPTED
         error = self.check_sender(member_id, instance_id, generation_id)
         if error is not NONE:
             return CommitValidation(error)
-        if self.state is COMPLETING_REBALANCE and is_plain:
+        if state is COMPLETING_REBALANCE and type(request) is OffsetCommitRequest:
             return CommitValidation(ErrorCode.REBALANCE_IN_PROGRESS)
         return ACCEPTED
 

@@ -1,9 +1,13 @@
 """OffsetCommit and TxnOffsetCommit in a group, and the end of a transaction.
 
+A client repeats an OffsetCommit with other offsets. The parts that depend on the request alone are prepared once:
+the keys of the records, the response, and the comparison with the limits. Those hold for metadata of one length.
+Each repetition is validated and written like a whole request.
+
 Source: Kafka's OffsetMetadataManager.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from sys import intern
@@ -11,7 +15,14 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from coordinator.core.outcome import Context, Fact, OutcomeBuilder, TransactionMarker, TransactionOwner
+from coordinator.core.outcome import (
+    Context,
+    Fact,
+    Now,
+    OutcomeBuilder,
+    TransactionMarker,
+    TransactionOwner,
+)
 from coordinator.group.durable_groups import OffsetKey
 from coordinator.group.event_details import MetadataTooLong, RecordsTooLarge, RefusedOffset
 from coordinator.group.group_event_types import (
@@ -36,7 +47,7 @@ from coordinator.group.group_request_rules import (
     check_group_id,
     refuse_request,
 )
-from coordinator.group.group_requests import EndTransaction
+from coordinator.group.group_requests import EndTransaction, PreparedCommit, RepeatedCommit
 from coordinator.group.shard_groups import ShardGroups
 from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import (
@@ -130,17 +141,89 @@ def offset_commit(
     if group is None:
         group = create_simple_group(groups, request.group_id, builder)
     if records:
-        if request.generation_id_or_member_epoch < 0:
-            places = [(record.key.group, record.key.topic, record.key.partition) for record in records]
-            groups.commit_kinds.record_external_commit(group.group_id, places, builder.now.wall_ms)
-        elif groups.durable.offsets.pending.by_producer or groups.commit_kinds.transactional:
-            report_mixed_plain_commit(groups, request, records, builder)
-        for record in records:
-            builder.write_fact(record)
-        builder.add_event(OffsetsCommitted(group.group_id, request.member_id, len(records)))
+        write_plain_commit(groups, group, request, records, builder)
     if too_long:
         report_metadata_too_long(groups, group, request, context, too_long, builder)
     builder.reply(context.waiter, response)
+
+
+def write_plain_commit(
+    groups: ShardGroups,
+    group: Group,
+    request: OffsetCommitRequest,
+    records: Sequence[Fact],
+    builder: OutcomeBuilder,
+) -> None:
+    """Write the records of an accepted OffsetCommit outside of transactions, at least one."""
+    if request.generation_id_or_member_epoch < 0:
+        places = [(record.key.group, record.key.topic, record.key.partition) for record in records]
+        groups.commit_kinds.record_external_commit(group.group_id, places, builder.now.wall_ms)
+    elif groups.durable.offsets.pending.by_producer or groups.commit_kinds.transactional:
+        report_mixed_plain_commit(groups, request, records, builder)
+    for record in records:
+        builder.write_fact(record)
+    builder.add_event(OffsetsCommitted(group.group_id, request.member_id, len(records)))
+
+
+def prepare_commit(
+    groups: ShardGroups, request: OffsetCommitRequest, api_version: int
+) -> PreparedCommit | None:
+    """Prepare the repetitions of an OffsetCommit, without an effect. Return None for a request that a repetition
+    cannot stand for: to a missing group, with times from the client, or beyond a limit.
+    """
+    group = groups.by_id.get(request.group_id)
+    if group is None or request.retention_time_ms != NOT_GIVEN or api_version <= LAST_TIMESTAMP_VERSION:
+        return None
+    context, unused = Context(0, api_version, "", ""), OutcomeBuilder(Now(0, 0), _refuse_to_apply)
+    new = build_offset_records(groups, group, request, context, OFFSET_COMMIT_TYPES, None, unused)
+    if new is None:
+        return None
+    records, response, too_long = new
+    if too_long:
+        return None
+    assert isinstance(response, OffsetCommitResponse), response
+    places = tuple((record.key, record.value.topic_id, record.value_version) for record in records)
+    return PreparedCommit(request, places, response, groups.config)
+
+
+def _refuse_to_apply(fact: Fact, _: int) -> None:
+    raise AssertionError(f"a preparation writes nothing: {fact}")
+
+
+def repeat_commit(
+    groups: ShardGroups, repeated: RepeatedCommit, context: Context, builder: OutcomeBuilder
+) -> None:
+    """Answer the repetition of an OffsetCommit, as `offset_commit` answers the request that it stands for."""
+    prepared = repeated.prepared
+    request = prepared.request
+    group = groups.by_id.get(request.group_id)
+    if (
+        group is None
+        or prepared.config is not groups.config
+        or group.validate_commit(request, context.api_version) is not ACCEPTED
+    ):
+        offset_commit(groups, repeated.build_request(), context, builder)
+        return
+    group.on_commit_accepted(request.member_id, builder)
+    now_ms = builder.now.wall_ms
+    records = [
+        Fact(
+            key,
+            OffsetCommitValue(
+                offset=offset,
+                leader_epoch=leader_epoch,
+                metadata=metadata,
+                commit_timestamp=now_ms,
+                topic_id=topic_id,
+            ),
+            version,
+        )
+        for (key, topic_id, version), offset, leader_epoch, metadata in zip(
+            prepared.places, repeated.offsets, repeated.leader_epochs, repeated.metadata, strict=True
+        )
+    ]
+    write_plain_commit(groups, group, request, records, builder)
+    builder.reply(context.waiter, prepared.response)
 
 
 def _apply_client_times(

@@ -19,7 +19,7 @@ from coordinator.core.response_status import BLOCKED, CLOSE_CONNECTION
 from coordinator.core.time_budget import RunQueue
 from coordinator.network.client_connection import Connection, SecuredConnection
 from coordinator.network.endpoint import Endpoint
-from coordinator.network.heartbeat_fast_path import HeartbeatCache
+from coordinator.network.repeated_requests import RepeatedRequests
 from coordinator.network.request_context import ApiCounts, RequestContext, ResponseEncoder
 from coordinator.security.server.sasl_exchange import (
     ExchangeContinues,
@@ -319,10 +319,10 @@ class SaslConnection(SecuredConnection):
     def data_received(self, data: bytes) -> None:
         """Process bytes from the client."""
         if self._session_end_ns and (self._exchange is not None or self._has_session_ended):
-            self._heartbeat_cache = HeartbeatCache()  # cached responses no longer apply
+            self._repeated_requests = RepeatedRequests()  # cached responses no longer apply
         super().data_received(data)
 
-    def _process_data(self, data: bytes, started_ns: int) -> None:
+    def _process_data(self, data: bytes, started_ns: int, is_unknown: bool = False) -> None:
         """Process the complete frames in `data` and buffer the rest."""
         if self._exchange is not None:
             self._process_reauthentication(self._exchange, data, started_ns)
@@ -330,7 +330,7 @@ class SaslConnection(SecuredConnection):
             self._count_expired_session()
             self.close()
         else:
-            super()._process_data(data, started_ns)
+            super()._process_data(data, started_ns, is_unknown)
 
     def _count_expired_session(self) -> None:
         self._sasl.counts.expired_connections += 1
@@ -359,7 +359,7 @@ class SaslConnection(SecuredConnection):
                 self, "", "Unsupported SASL mechanism", is_reauthentication=True
             )
             return CLOSE_CONNECTION
-        self._heartbeat_cache = HeartbeatCache()
+        self._repeated_requests = RepeatedRequests()
         self._exchange = exchange
         reply = context.defer(blocks=True)  # the next bytes belong to the exchange
         reply.send(SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=exchange.mechanism_names))

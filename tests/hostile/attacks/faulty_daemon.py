@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from coordinator.network.repeated_requests import CreateRepetition
 from coordinator.network.request_context import ApiCounts, RequestContext
-from coordinator.network.request_routes import FastPathFactory, Handler, Route
+from coordinator.network.request_routes import Handler, Route
 from protocol.apis import Api, ApiKey
 from tests.hostile.attacks import loop_monitor
 
@@ -61,11 +62,11 @@ class _FaultyRoute(Route):
         version: int,
         handle: Handler,
         counts: ApiCounts,
-        fast_path: FastPathFactory | None = None,
+        create_repetition: CreateRepetition | None = None,
     ) -> None:
         fault = FAULTS.get(api.key)
         faulty = handle if fault is None else partial(_handle_with_fault, fault, handle)
-        super().__init__(api, version, faulty, counts, fast_path)
+        super().__init__(api, version, faulty, counts, create_repetition)
 
 
 def main() -> None:

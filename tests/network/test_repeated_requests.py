@@ -14,7 +14,13 @@ from coordinator.group.classic.classic_group import ClassicGroup
 from coordinator.group.classic.classic_heartbeat import RESPONSES
 from coordinator.network.client_connection import Connection
 from coordinator.network.endpoint import Endpoint
-from coordinator.network.heartbeat_fast_path import MAX_CACHED, MAX_FRAME_BYTES, MISSES_UNTIL_RESET
+from coordinator.network.repeated_requests import (
+    MAX_CACHED,
+    MAX_FRAME_BYTES,
+    MISSES_UNTIL_RESET,
+    AnsweredRequest,
+    Repetition,
+)
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Routes
 from protocol.apis import APIS, ApiKey
@@ -36,6 +42,7 @@ class Sent:
 
     def __init__(self) -> None:
         self.written = bytearray()
+        self.is_closed = False
 
     def write(self, data: bytes | bytearray) -> None:
         """Takes answers."""
@@ -50,8 +57,12 @@ class Sent:
         return 0
 
     def is_closing(self) -> bool:
-        """It stays open."""
-        return False
+        """Return whether the server has closed it."""
+        return self.is_closed
+
+    def close(self) -> None:
+        """Note that the server closes it."""
+        self.is_closed = True
 
 
 def connect(endpoint: Endpoint) -> tuple[Connection, Sent]:
@@ -163,10 +174,11 @@ class Decoded:
         refused = request.generation_id < 0
         return RESPONSES[ErrorCode.ILLEGAL_GENERATION if refused else ErrorCode.NONE]
 
-    def _repeat(
-        self, _: HeartbeatRequest, response: object, __: RequestContext
-    ) -> Callable[[int], bool] | None:
-        return (lambda _: True) if response is RESPONSES[ErrorCode.NONE] else None
+    def _repeat(self, answered: AnsweredRequest) -> Repetition | None:
+        response = answered.response
+        if response is not RESPONSES[ErrorCode.NONE]:
+            return None
+        return Repetition(answered.request, response, lambda *_: response)
 
 
 @pytest.fixture
