@@ -13,7 +13,7 @@ from coordinator.core.time_budget import run_in_one_step
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import Answer, ReplicationFactorRefused, TopicChange
-from coordinator.topics.long_work import LongWork, OneStepWork
+from coordinator.topics.long_work import LongWork, OneStepChangeWork, reject_transaction
 from coordinator.topics.topic_creation import answer_create_topics
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import (
@@ -33,13 +33,18 @@ _ANY: Final = -1
 
 def create_initial_topics(plane: DataPlane, topics: Sequence[InitialTopic]) -> Sequence[TopicChange]:
     """Create the missing topics in one step, and log each refusal. Return the changes."""
-    return run_in_one_step(create_missing_topics(OneStepWork(clock.now()), plane, topics))
+    work = OneStepChangeWork(clock.now(), reject_transaction)
+    others = run_in_one_step(create_missing_topics(work, plane, topics))
+    return [*work.changes, *others]
 
 
 async def create_missing_topics(
     work: LongWork, plane: DataPlane, topics: Sequence[InitialTopic]
 ) -> Sequence[TopicChange]:
-    """Create the missing topics while other work runs, and log each refusal. Return the changes."""
+    """Create the missing topics while other work runs, and log each refusal. The work publishes the created topics.
+
+    Return the other changes.
+    """
     answer = await answer_create_topics(plane, _create_request(topics), _CREATOR, work)
     return _log_refusals(topics, answer, plane)
 
