@@ -48,10 +48,6 @@ class MemberInput(Struct, frozen=True, kw_only=True):
         """Return the number of topics that it subscribes to, by name or by its expression."""
         return len(self.names if self.resolved is None else self.names | self.resolved)
 
-    def has_topic(self, name: str) -> bool:
-        """Return whether it subscribes to a topic, by name or by its expression."""
-        return name in self.names or (self.resolved is not None and name in self.resolved)
-
     def equals(self, other: "MemberInput") -> bool:
         """Return whether two members are equal; sets of thousands of names mostly are the same objects."""
         return (
@@ -75,8 +71,11 @@ class TargetInput(Struct, frozen=True, kw_only=True):
 
     def count_names(self) -> int:
         """Return the number of topic names in all different subscriptions."""
-        different = {(member.names, member.resolved) for member in self.members.values()}
-        return sum(len(names) + len(resolved or ()) for names, resolved in different)
+        return sum(len(names) + len(resolved or ()) for names, resolved in self._list_subscriptions())
+
+    def _list_subscriptions(self) -> set[tuple[frozenset[str], frozenset[str] | None]]:
+        """Return the different subscriptions of the members."""
+        return {(member.names, member.resolved) for member in self.members.values()}
 
     def equals(self, other: "TargetInput") -> bool:
         """Return whether both give the same `GroupSpec`. Topics without a subscription do not count."""
@@ -88,8 +87,13 @@ class TargetInput(Struct, frozen=True, kw_only=True):
         )
 
     def _has_changed_topic(self, topics: TopicsImage) -> bool:
-        changed = () if topics is self.topics else self.topics.find_changed(topics)
-        return any(member.has_topic(name) for name in changed for member in self.members.values())
+        if topics is self.topics:
+            return False
+        changed = set(self.topics.find_changed(topics))
+        return not all(
+            changed.isdisjoint(names) and changed.isdisjoint(resolved or ())
+            for names, resolved in self._list_subscriptions()
+        )
 
 
 class TargetWork(NamedTuple):
