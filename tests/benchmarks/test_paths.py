@@ -67,7 +67,7 @@ def test_a_path_reaches_from_the_request_to_its_answer(paths: dict[str, RequestP
 
 def test_the_command_and_the_daemon_have_paths_of_their_own(paths: dict[str, RequestPath]) -> None:
     in_command, in_daemon = (set(paths[name].calls) for name in (EXPLAIN_IN_COMMAND, EXPLAIN_IN_DAEMON))
-    assert find_product_function(ApiClient.request_text.__code__) in in_command - in_daemon
+    assert find_product_function(ApiClient.get_json.__code__) in in_command - in_daemon
     assert find_product_function(explain_snapshot.__code__) in in_daemon - in_command
 
 

@@ -60,5 +60,5 @@ def test_a_rebalance_says_what_the_log_and_the_ledger_know() -> None:
     row |= {"pause_spans_empty": False, "consumption_pause_ms": 5}
     cause = {"log_offset": 7, "cause": "went", "came": [], "went": ["b@h"], "came_back": [], "moved": None}
     (told,) = worst([row], [cause], 5, {3: "session expired: b@h"})
-    assert "b@h went" in told["why"]
+    assert "b@h left" in told["why"]
     assert "session expired" in told["why"]

@@ -88,8 +88,8 @@ def test_the_guide_states_how_many_work(environments: Iterable[PublicEnvironment
     works = sum(each.works for each in sets)
     with_recipe = sum(each.recipe is not None for each in sets)
     assert f"runs {len(sets)} public set-ups" in guide
-    assert f"{works} work by the change of the image name alone" in guide
-    assert f"{with_recipe} more work with the changes of this page" in guide
+    assert f"{works} work after a change of the image name." in guide
+    assert f"{with_recipe} more work with the changes on this page" in guide
     assert f"{len(sets) - works - with_recipe} does not work" in guide
 
 
