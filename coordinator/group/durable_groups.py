@@ -34,10 +34,6 @@ V = TypeVar("V")
 
 OffsetKey: TypeAlias = tuple[str, str, int]
 """Group id, topic name and partition number."""
-GroupValues: TypeAlias = Mapping[str, dict[int, V]]
-"""Values of one group, by topic and partition."""
-
-_NOTHING: Final[Mapping[str, dict[int, object]]] = {}
 
 
 class OffsetMap(Generic[V]):
@@ -52,10 +48,6 @@ class OffsetMap(Generic[V]):
 
     def __len__(self) -> int:
         return sum(len(partitions) for topics in self.by_group.values() for partitions in topics.values())
-
-    def find_group_values(self, group_id: str) -> GroupValues[V]:
-        """Return the values of a group, by topic and partition."""
-        return self.by_group.get(group_id, _NOTHING)  # type: ignore[arg-type]
 
     def find_groups(self, topic: str) -> Collection[str]:
         """Return the groups that have values of a topic."""

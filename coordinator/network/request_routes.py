@@ -140,13 +140,12 @@ class Routes:
     def with_handlers(self, handlers: Mapping[int, Handler]) -> "Routes":
         """Return another table with other handlers for some APIs, which share the request counts.
 
-        These APIs get every request, also a repeated one. The other table has no interceptors.
+        Repeated requests do not reach the other handlers: a `Repetition` is valid only as long as the catalogue has
+        the same topics. The other table has no interceptors.
         """
-        repetitions = {
-            key: _disable_repetition(create) if key in handlers else create
-            for key, create in self._repetitions.items()
-        }
-        return Routes({**self._handlers, **handlers}, repetitions, self._refuse_api_versions, self.counts)
+        return Routes(
+            {**self._handlers, **handlers}, self._repetitions, self._refuse_api_versions, self.counts
+        )
 
     def get_interceptors(self, api_key: int) -> InterceptorChain[Handler]:
         """Return the interceptors of the requests of an API. They get every request, also a repeated one."""

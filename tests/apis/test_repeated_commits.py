@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import textwrap
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from random import Random
 from types import SimpleNamespace
@@ -18,6 +18,7 @@ from coordinator.apis.api_authorization import ApiAuthorization
 from coordinator.apis.broker_handlers import encode_unsupported_api_versions
 from coordinator.apis.repeated_commits import CommitRepeater
 from coordinator.broker.server import Server
+from coordinator.cluster.daemon.refresh_unknown_topics import UnknownTopicRefresh
 from coordinator.core.interceptors import InterceptorRank
 from coordinator.core.outcome import Context, Now, Outcome
 from coordinator.group.group_requests import RepeatedCommit, Request
@@ -32,6 +33,7 @@ from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.security.core.acl import AclOperation, AclPermissionType, ResourceType
 from coordinator.topics import topic as topic_module
 from protocol.apis import ApiKey
+from protocol.codec import decode
 from protocol.error_codes import ErrorCode
 from protocol.error_response import build_error_response
 from protocol.framing import encode_request
@@ -43,6 +45,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
 )
 from protocol.schema import ZERO_UUID
 from tests.apis.authorized_clients import ADMIN, AUTHORIZER, acl, change
@@ -56,6 +59,8 @@ CLASSIC, CONSUMERS, SIMPLE = "classic", "consumers", "simple"
 USERS: Final = ("alice", "bob")
 METADATA: Final = {"": ("",), "ab": ("ab", "cd", "é"), "longer": ("longer",)}
 STEPS, SEEDS = 90, range(6)
+RESPONSE_HEADER_BYTES: Final = 9
+"""Size, correlation id and tags."""
 START: Final = Now(1_000_000, 1_700_000_000_000)
 RIGHTS: Final = (
     (ResourceType.TOPIC, "orders"),
@@ -431,6 +436,33 @@ async def test_repeated_commits_in_one_read_are_stored_in_order(monkeypatch: pyt
         assert machine is not None
         assert machine.find_committed_offset(SIMPLE, "orders", 0) == 19
     assert repetitions.count == 18
+
+
+async def test_a_cluster_looks_for_topics_only_when_a_repeated_commit_has_lost_its_topic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    repetitions = Repetitions(monkeypatch)
+    refreshed = asyncio.Event()
+
+    async def refresh_topics(names: Sequence[str] | None) -> None:
+        assert names == ["orders"]
+        refreshed.set()
+
+    async with serving() as server:
+        (endpoint,) = server.endpoints
+        refresh = UnknownTopicRefresh(server.data_plane.catalogue, refresh_topics)
+        endpoint.routes = refresh.wrap_routes(endpoint.routes)
+        client = Commits(server)
+        for offset in range(3):
+            await client.send(client.frame(offset))
+        assert repetitions.count == 2
+        assert not refreshed.is_set()
+        async with Client(server) as admin:
+            await admin.call(DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000), 3)
+        answer = decode(OffsetCommitResponse, 9, await client.send(client.frame(3)), RESPONSE_HEADER_BYTES)
+        assert refreshed.is_set()
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert repetitions.count == 2
 
 
 async def test_metadata_that_is_no_text_closes_the_connection_also_in_a_repetition() -> None:
