@@ -23,11 +23,13 @@ from protocol.codec import decode, encode
 from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from tests.group.new_shard import CONSUMER_CONFIG
 from tests.simulation.checks import Checks
 from tests.simulation.disk import AppendFailed, Disk, writes
 from tests.simulation.network import Connection, Request
+from tests.simulation.repeated_commits import RepeatedCommits
 from tests.simulation.world import World
 
 WALL_START_MS: Final = 1_700_000_000_000
@@ -62,6 +64,7 @@ class Shell:
         self._gate: deque[tuple[int, int, Any]] = deque()
         self._timers: dict[GroupTimerKey, int] = {}
         self._syncing = False
+        self._repeated_commits = RepeatedCommits()
         self._load()
 
     def now(self) -> Now:
@@ -181,12 +184,22 @@ class Shell:
         if type(message) in HEARTBEAT_FAST_PATHS:
             well = self.shard.try_heartbeat(message, context, self.now().monotonic_ms)
         if well is None:
-            outcome = self.shard.handle(message, context, self.now())
+            outcome = self._call_shard(self.shard, connection, message, context)
         else:
             outcome = Outcome(replies=[(waiter, well)])
         if all(to != waiter for to, _ in outcome.replies):
             self._parked[connection] = waiter
         self._follow(message, waiter, outcome)
+
+    def _call_shard(
+        self, shard: GroupShard, connection: Connection, message: Any, context: Context
+    ) -> Outcome:
+        if not isinstance(message, OffsetCommitRequest):
+            return shard.handle(message, context, self.now())
+        commits, version = self._repeated_commits, context.api_version
+        outcome = shard.handle(commits.replace_request(connection, message, version), context, self.now())
+        commits.prepare_repetition(shard, connection, message, version, outcome)
+        return outcome
 
     def _refusal(self, message: Any) -> Any:
         """Return a rejection that a layer above the core gives, or None."""

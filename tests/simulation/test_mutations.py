@@ -14,7 +14,13 @@ from msgspec import structs
 from coordinator.core.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
 from coordinator.group.group_config import GroupConfig
 from coordinator.group.group_interface import GroupTimeSource
-from coordinator.group.group_requests import FetchOffsets, GroupTimerKey, GroupTimerKind, Request
+from coordinator.group.group_requests import (
+    FetchOffsets,
+    GroupTimerKey,
+    GroupTimerKind,
+    RepeatedCommit,
+    Request,
+)
 from coordinator.group.group_shard import GroupShard
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.offset_commit import OffsetCommitRequest
@@ -125,6 +131,15 @@ class AcknowledgesNothing(Mutant):
         return outcome
 
 
+class RepeatsFirstOffsets(Mutant):
+    """A repeated commit stores the offsets of the first one."""
+
+    def handle(self, request: Request, context: Context, now: Now) -> Outcome:
+        if isinstance(request, RepeatedCommit):
+            return super().handle(request.prepared.request, context, now)
+        return super().handle(request, context, now)
+
+
 class NeverExpiresMembers(Mutant):
     def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
         timers = {key: at for key, at in outcome.timers.items() if key.kind is not GroupTimerKind.HEARTBEAT}
@@ -176,6 +191,7 @@ def finding(shard: Callable[..., GroupShard], shell: type[Shell] = Shell, first_
         (DropsRecords, "not what the log says|another number of batches", 1),
         (ShowsOldOffsets, "older than|is lost", 7),
         (AcknowledgesNothing, "older than|is lost", 19),
+        (RepeatsFirstOffsets, "older than|is lost", 0),
         (NeverExpiresMembers, "run$|nobody is left|is (Preparing|Completing)Rebalance", 30),
         (LoadsOtherwise, "prefix gives another state", 5),
         (ForgetsTheParked, "unload forgot", 5),
