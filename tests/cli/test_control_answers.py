@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.cli.command_errors import DaemonError, format_daemon_error
+from coordinator.cli.command_errors import DaemonError, ServerUnreachable, format_daemon_error
+from coordinator.cli.control.api_client import ApiClient
 from coordinator.cli.control.group_commands import find_shortest_ends
 from coordinator.cli.main import main
 from tests.cli.control_answers import description, finding, member, offsets, rebalance, summary
@@ -29,6 +30,12 @@ NOT_MET = {
     "detail": "It is Stable with 3 members (alice, bob, carol), 4 wanted.",
     "hints": ["start another one"],
     "unmet": [],
+}
+
+CREATE_TOPIC = {
+    "operation": "create_topic",
+    "label": "Create topic orders",
+    "arguments": {"topic": "orders"},
 }
 
 
@@ -320,7 +327,7 @@ def test_remedies_are_commands_of_groupd(daemon: FakeDaemon) -> None:
             {
                 "sentence": "orders does not exist",
                 "hint": "Create it",
-                "action": {"operation": "create_topic", "arguments": {"topic": "orders"}},
+                "action": CREATE_TOPIC,
             },
         ],
     }
@@ -345,6 +352,36 @@ def test_a_failed_wait_names_commands(daemon: FakeDaemon) -> None:
     result = daemon.run("wait", "billing", "--members", "4")
     assert result.exit_code == 1
     assert "  try: groupd expire billing bob" in result.stderr.splitlines()
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_command_without_the_address_of_the_broker_is_left_out(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch, is_running: bool
+) -> None:
+    daemon.problems["POST /v1/groups/billing/wait"] = NOT_MET | {
+        "actions": [CREATE_TOPIC, finding("billing", "bob")["action"]]
+    }
+    daemon.values["GET /v1/groups/billing/explain"] = {
+        "detail": "billing is Stable.",
+        "findings": [{"sentence": "orders does not exist", "hint": "Create it", "action": CREATE_TOPIC}],
+    }
+    if is_running:
+        daemon.problems["GET /v1/board"] = {"status": 503, "title": "T", "detail": "starting"}
+    else:
+
+        def fail(*_: Any) -> Any:
+            raise ServerUnreachable("the daemon has ended")
+
+        monkeypatch.setattr(ApiClient, "get_json", fail)
+    result = daemon.run("wait", "billing", "--members", "4")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"{NOT_MET['title']}: {NOT_MET['detail']}\n")
+    commands = [line for line in result.stderr.splitlines() if line.startswith("  try:")]
+    assert commands == ["  try: groupd expire billing bob"]
+    if is_running:
+        explained = daemon.run("explain", "billing")
+        assert (explained.exit_code, explained.stderr) == (0, "")
+        assert explained.stdout.splitlines()[-1] == "? Create it"
 
 
 def test_a_group_in_place_of_a_subcommand_is_answered_with_the_command(daemon: FakeDaemon) -> None:

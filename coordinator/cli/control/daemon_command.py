@@ -59,11 +59,18 @@ class DaemonContext:
     is_json: bool
     output: Output
 
-    def find_bootstrap(self) -> str:
-        """Request the address where clients connect. Raises ServerUnreachable, DaemonError."""
+    def find_bootstrap(self) -> str | None:
+        """Request the address where clients connect. None if the daemon does not give it.
+
+        The address is only a part of suggested commands. These accompany another answer or error of the daemon,
+        which the caller prints, and which alone determines the exit code. So a failed request is not reported.
+        """
         from coordinator.cli.control.api_answers import parse_board
 
-        return parse_board(self.client.get_json("board")).bootstrap
+        try:
+            return parse_board(self.client.get_json("board")).bootstrap or None
+        except (DaemonError, ServerUnreachable):
+            return None
 
 
 def daemon_command(

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -23,18 +24,27 @@ _CREATE_TOPIC: Final[tuple[str, ...]] = (
 
 
 def format_command(
-    operation: str, arguments: Mapping[str, str], namespace: str | None, find_bootstrap: Callable[[], str]
+    operation: str,
+    arguments: Mapping[str, str],
+    namespace: str | None,
+    find_bootstrap: Callable[[], str | None],
 ) -> str | None:
-    """Return the groupd command of an action, or None for an operation of a newer daemon.
+    """Return the groupd command of an action, or None without one.
+
+    An operation of a newer daemon has no command. Nor has a topic to create while the address of the broker is
+    unknown: the command is an addition to another message, which the caller prints in any case.
 
     Args:
         operation: The operation of a `FindingAction`.
         arguments: Its arguments.
         namespace: The namespace of the group, None for the daemon's own broker.
-        find_bootstrap: Returns the address of the broker, `HOST:PORT`.
+        find_bootstrap: Returns the address of the broker, `HOST:PORT`, or None if it is unknown.
     """
     if operation == FindingOperation.CREATE_TOPIC:
-        words, values = _CREATE_TOPIC, {**arguments, "bootstrap": find_bootstrap()}
+        bootstrap = find_bootstrap()
+        if bootstrap is None:
+            return None
+        words, values = _CREATE_TOPIC, {**arguments, "bootstrap": bootstrap}
     elif operation in _COMMANDS:
         words, values = _COMMANDS[operation], dict(arguments)
         words = words if namespace is None else (*words, "--namespace", "{namespace}")
@@ -45,9 +55,10 @@ def format_command(
 
 
 def format_explanation(
-    explained: ExplainedGroup, namespace: str | None, find_bootstrap: Callable[[], str]
+    explained: ExplainedGroup, namespace: str | None, find_bootstrap: Callable[[], str | None]
 ) -> str:
     """Return an explanation as text: the state, the findings, and each remedy with its command."""
+    find_bootstrap = cache(find_bootstrap)
     lines = [explained.detail]
     lines += [f"- {finding.sentence}." for finding in explained.findings]
     remedies: dict[str, str | None] = {}
@@ -65,9 +76,11 @@ def format_explanation(
 
 
 def list_problem_commands(
-    problem: Mapping[str, Any], namespace: str | None, find_bootstrap: Callable[[], str]
+    problem: Mapping[str, Any], namespace: str | None, find_bootstrap: Callable[[], str | None]
 ) -> Iterator[str]:
-    """Yield the commands of the actions of a problem. An action of another form is left out."""
+    """Yield the commands of the actions of a problem. An action of another form, or without a command, yields none.
+    """
+    find_bootstrap = cache(find_bootstrap)
     actions = problem.get("actions")
     for action in actions if isinstance(actions, list) else []:
         operation, arguments = (
