@@ -384,6 +384,27 @@ def test_a_command_without_the_address_of_the_broker_is_left_out(
         assert explained.stdout.splitlines()[-1] == "? Create it"
 
 
+def test_each_action_of_an_explanation_has_its_command(daemon: FakeDaemon) -> None:
+    daemon.values["GET /v1/groups/billing/explain"] = {
+        "detail": "billing is Stable.",
+        "findings": [
+            finding("billing", "alice"),
+            finding("billing", "bob", hint="Expire one"),
+            finding("billing", "carol", hint="Expire one"),
+            finding("billing", "dave", hint="Expire one", action=None),
+            finding("billing", "bob", hint="Expire one"),
+        ],
+    }
+    lines = daemon.run("explain", "billing").stdout.splitlines()
+    assert [line for line in lines if line.startswith(("?", " "))] == [
+        "? Expire alice",
+        "    groupd expire billing alice",
+        "? Expire one",
+        "    groupd expire billing bob",
+        "    groupd expire billing carol",
+    ]
+
+
 def test_a_group_in_place_of_a_subcommand_is_answered_with_the_command(daemon: FakeDaemon) -> None:
     result = daemon.run("groups", "billing")
     assert result.exit_code == 2

@@ -14,17 +14,23 @@ MAX_COMMITS: Final = 20
 def format_explanation(broker: Namespace, group_id: str) -> str:
     """Return the state of a group, its findings, and each remedy with the call that a test makes.
 
+    The text of a remedy is the hint of a finding, or the label of the action of a finding without a hint.
     Raises GroupdError.
     """
     explained = broker.call("GET", "groups", group_id, "explain")
     lines = [explained.detail, *(f"- {finding.sentence}." for finding in explained.findings)]
-    remedies: dict[str, str | None] = {}
-    for finding in explained.findings:
-        if finding.hint is not None:
-            remedies[finding.hint] = format_call(finding.get("action"))
-    for hint, call in remedies.items():
-        lines.append(f"? {hint}" if call is None else f"? {hint}: {call}")
+    lines += dict.fromkeys(filter(None, map(_format_remedy, explained.findings)))
     return "\n".join(map(escape, lines))
+
+
+def _format_remedy(finding: Any) -> str | None:
+    """Return the remedy of a finding, or None without a hint and a call."""
+    action = finding.get("action")
+    call = format_call(action)
+    hint = finding.hint
+    if call is None:
+        return None if hint is None else f"? {hint}"
+    return f"? {action.label if hint is None else hint}: {call}"
 
 
 def format_offsets(broker: Namespace, group_id: str) -> str:

@@ -32,9 +32,10 @@ def parse_offset_changes(answer: Any) -> OffsetChanges:
 
 
 class SuggestedAction(Struct, frozen=True):
-    """An operation that acts on a finding. `operation` may be one of a newer daemon."""
+    """An operation that acts on a finding, described by `label`. `operation` may be one of a newer daemon."""
 
     operation: str
+    label: str
     arguments: dict[str, str]
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from coordinator.cli.control.api_answers import ExplainedGroup
+from coordinator.cli.control.api_answers import ExplainedFinding, ExplainedGroup
 from coordinator.control.group_finding import FindingOperation
 
 _COMMANDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -57,29 +57,42 @@ def format_command(
 def format_explanation(
     explained: ExplainedGroup, namespace: str | None, find_bootstrap: Callable[[], str | None]
 ) -> str:
-    """Return an explanation as text: the state, the findings, and each remedy with its command."""
+    """Return an explanation as text: the state, the findings, and each remedy with its commands.
+
+    The text of a remedy is the hint of a finding, or the label of the action of a finding without a hint. A remedy
+    of several findings is printed once, with the command of each.
+    """
     find_bootstrap = cache(find_bootstrap)
     lines = [explained.detail]
     lines += [f"- {finding.sentence}." for finding in explained.findings]
-    remedies: dict[str, str | None] = {}
+    remedies: dict[str, list[str]] = {}
     for finding in explained.findings:
-        if finding.hint is not None:
-            action = finding.action
-            remedies[finding.hint] = (
-                None
-                if action is None
-                else format_command(action.operation, action.arguments, namespace, find_bootstrap)
-            )
-    for hint, command in remedies.items():
-        lines += [f"? {hint}", *([] if command is None else [f"    {command}"])]
+        command = _format_finding_command(finding, namespace, find_bootstrap)
+        remedy = finding.hint
+        if remedy is None and finding.action is not None and command is not None:
+            remedy = finding.action.label
+        if remedy is not None:
+            commands = remedies.setdefault(remedy, [])
+            if command is not None and command not in commands:
+                commands.append(command)
+    for remedy, commands in remedies.items():
+        lines += [f"? {remedy}", *(f"    {command}" for command in commands)]
     return "\n".join(lines)
+
+
+def _format_finding_command(
+    finding: ExplainedFinding, namespace: str | None, find_bootstrap: Callable[[], str | None]
+) -> str | None:
+    action = finding.action
+    if action is None:
+        return None
+    return format_command(action.operation, action.arguments, namespace, find_bootstrap)
 
 
 def list_problem_commands(
     problem: Mapping[str, Any], namespace: str | None, find_bootstrap: Callable[[], str | None]
 ) -> Iterator[str]:
-    """Yield the commands of the actions of a problem. An action of another form, or without a command, yields none.
-    """
+    """Yield the commands of the actions of a problem. An action of another form or operation yields none."""
     find_bootstrap = cache(find_bootstrap)
     actions = problem.get("actions")
     for action in actions if isinstance(actions, list) else []:

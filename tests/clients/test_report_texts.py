@@ -1,0 +1,38 @@
+"""The texts of a test report, from responses of a daemon that a test writes."""
+
+from collections.abc import Iterator
+
+import pytest
+from groupd_client import Groupd
+from pytest_groupd.report_texts import format_explanation
+
+from tests.cli.control_answers import finding
+from tests.cli.fake_daemon import FakeDaemon
+
+
+@pytest.fixture
+def daemon() -> Iterator[FakeDaemon]:
+    with FakeDaemon().running() as daemon:
+        yield daemon
+
+
+def test_each_action_of_an_explanation_has_its_call(daemon: FakeDaemon) -> None:
+    daemon.values["GET /v1/groups/billing/explain"] = {
+        "detail": "billing is Stable.",
+        "findings": [
+            finding("billing", "alice"),
+            finding("billing", "bob", hint="Expire one"),
+            finding("billing", "carol", hint="Expire one"),
+            finding("billing", "bob", hint="Expire one"),
+            finding("billing", "dave", hint="Wait", action=None),
+            finding("billing", "erin", operation="something_new"),
+        ],
+    }
+    with Groupd(daemon.url) as groupd:
+        lines = format_explanation(groupd, "billing").splitlines()
+    assert [line for line in lines if line.startswith("?")] == [
+        '? Expire alice: broker.group("billing").member("alice").expire()',
+        '? Expire one: broker.group("billing").member("bob").expire()',
+        '? Expire one: broker.group("billing").member("carol").expire()',
+        "? Wait",
+    ]
