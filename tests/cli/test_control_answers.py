@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from coordinator.cli.command_errors import DaemonError, ServerUnreachable, format_daemon_error
 from coordinator.cli.control.api_client import ApiClient
 from coordinator.cli.control.group_commands import find_shortest_ends
+from coordinator.cli.control.suggested_commands import format_command
 from coordinator.cli.main import main
 from tests.cli.control_answers import description, finding, member, offsets, rebalance, summary
 from tests.cli.fake_daemon import FakeDaemon
@@ -403,6 +405,31 @@ def test_each_action_of_an_explanation_has_its_command(daemon: FakeDaemon) -> No
         "    groupd expire billing bob",
         "    groupd expire billing carol",
     ]
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "request_line"),
+    [
+        ("expire_member", {"group": "billing", "member": "-x"}, "POST /groups/billing/members/-x/expire"),
+        ("expire_member", {"group": "--json", "member": "bob"}, "POST /groups/--json/members/bob/expire"),
+        ("step_clock", {"group": "-x"}, "POST /groups/-x/clock/step"),
+        ("release_fault", {"fault": "--help"}, "POST /faults/--help/release"),
+        ("remove_fault", {"fault": "--all"}, "DELETE /faults/--all"),
+        ("remove_fault", {"fault": "slow sync"}, "DELETE /faults/slow%20sync"),
+    ],
+)
+@pytest.mark.parametrize("namespace", [None, "t-1"])
+def test_suggested_commands_run(
+    daemon: FakeDaemon, operation: str, arguments: dict[str, str], request_line: str, namespace: str | None
+) -> None:
+    method, path = request_line.split()
+    base = "/v1" if namespace is None else f"/v1/namespaces/{namespace}"
+    daemon.texts[f"{method} {base}{path}"] = "done"
+    command = format_command(operation, arguments, namespace, lambda: None)
+    assert command is not None
+    result = daemon.run(*shlex.split(command)[1:])
+    assert result.exit_code == 0, result.output
+    assert [asked.line for asked in daemon.asked] == [f"{method} {base}{path}"]
 
 
 def test_a_group_in_place_of_a_subcommand_is_answered_with_the_command(daemon: FakeDaemon) -> None:

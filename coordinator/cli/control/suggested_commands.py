@@ -9,14 +9,15 @@ from typing import Any, Final
 from coordinator.cli.control.api_answers import ExplainedFinding, ExplainedGroup
 from coordinator.control.group_finding import FindingOperation
 
-_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+_COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = MappingProxyType(
     {
-        FindingOperation.EXPIRE_MEMBER: ("expire", "{group}", "{member}"),
-        FindingOperation.STEP_CLOCK: ("clock", "{group}", "step"),
-        FindingOperation.RELEASE_FAULT: ("fault", "release", "{fault}"),
-        FindingOperation.REMOVE_FAULT: ("fault", "rm", "{fault}"),
+        FindingOperation.EXPIRE_MEMBER: (("expire",), ("{group}", "{member}")),
+        FindingOperation.STEP_CLOCK: (("clock",), ("{group}", "step")),
+        FindingOperation.RELEASE_FAULT: (("fault", "release"), ("{fault}",)),
+        FindingOperation.REMOVE_FAULT: (("fault", "rm"), ("{fault}",)),
     }
 )
+"""The names of a command and its arguments, by operation."""
 _CREATE_TOPIC: Final[tuple[str, ...]] = (
     *("kafka-tools", "kafka-topics", "--bootstrap-server", "{bootstrap}"),
     *("--create", "--topic", "{topic}"),
@@ -44,14 +45,16 @@ def format_command(
         bootstrap = find_bootstrap()
         if bootstrap is None:
             return None
-        words, values = _CREATE_TOPIC, {**arguments, "bootstrap": bootstrap}
+        words = [word.format(bootstrap=bootstrap, topic=arguments["topic"]) for word in _CREATE_TOPIC]
     elif operation in _COMMANDS:
-        words, values = _COMMANDS[operation], dict(arguments)
-        words = words if namespace is None else (*words, "--namespace", "{namespace}")
-        values["namespace"] = namespace or ""
+        names, forms = _COMMANDS[operation]
+        values = [form.format_map(arguments) for form in forms]
+        option = [] if namespace is None else ["--namespace", namespace]
+        has_dash = any(value.startswith("-") for value in values)  # it would be an option without "--"
+        words = [*names, *option, "--", *values] if has_dash else [*names, *values, *option]
     else:
         return None
-    return " ".join(["groupd", *(shlex.quote(word.format_map(values)) for word in words)])
+    return " ".join(["groupd", *map(shlex.quote, words)])
 
 
 def format_explanation(
