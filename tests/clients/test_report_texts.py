@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 from groupd_client import Groupd
-from pytest_groupd.report_texts import format_explanation
+from pytest_groupd.report_texts import format_explanation, format_offsets
 
-from tests.cli.control_answers import finding
+from tests.cli.control_answers import description, finding, offsets
 from tests.cli.fake_daemon import FakeDaemon
 
 
@@ -36,3 +36,16 @@ def test_each_action_of_an_explanation_has_its_call(daemon: FakeDaemon) -> None:
         '? Expire one: broker.group("billing").member("carol").expire()',
         "? Wait",
     ]
+
+
+def test_a_group_without_known_commits_may_have_committed(daemon: FakeDaemon) -> None:
+    """A daemon knows no commits with `oracle.commits` off, or after its start."""
+    daemon.values |= {
+        "GET /v1/groups/billing": description(),
+        "GET /v1/groups/billing/offsets": offsets(),
+        "GET /v1/groups/billing/commits": {"commits": []},
+    }
+    with Groupd(daemon.url) as groupd:
+        lines = format_offsets(groupd, "billing").splitlines()
+    assert any("committed 41" in line for line in lines)
+    assert lines[-1] == "no commits are known"

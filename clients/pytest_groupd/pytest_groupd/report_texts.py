@@ -50,7 +50,7 @@ def format_offsets(broker: Namespace, group_id: str) -> str:
     if commits:
         lines += ["last commits:", *map(_format_commit, commits[-MAX_COMMITS:])]
     elif lines:
-        lines.append("no commits since the start of the broker")
+        lines.append("no commits are known")
     return "\n".join(map(escape, lines))
 
 
