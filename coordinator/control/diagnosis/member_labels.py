@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final
 
 from coordinator.core.message_text import format_list as format_counted_list
@@ -15,30 +16,33 @@ _MAX_NAME: Final = 80
 
 class MemberLabels:
     """The shortest name that fits exactly one of some members: the client id, else the instance id, else the member
-    id without the end of its UUID. All are printable."""
+    id without the end of its UUID. All are printable. A name does not fit if it is any name of another member."""
 
     def __init__(self, names: Iterable[MemberName]) -> None:
         self._names = {name.member_id: name for name in names}
-        self._clients = Counter(name.client_id for name in self._names.values())
-        self._instances = Counter(name.group_instance_id for name in self._names.values())
+        self._members_by_reference = Counter(chain.from_iterable(map(_list_references, self._names.values())))
 
     def find_label(self, name: MemberName) -> str:
         """Return the name of a member, which need not be in the group."""
-        others = 0 if name.member_id in self._names else 1
-        if name.client_id and self._clients[name.client_id] + others == 1:
-            return format_name(name.client_id)
-        if name.group_instance_id is not None and self._instances[name.group_instance_id] + others == 1:
-            return format_name(name.group_instance_id)
+        unique = self._find_unique_name(name)
+        if unique is not None:
+            return format_name(unique)
         return format_name(shorten_member_id(name.member_id)) if name.member_id else "a client without a name"
 
     def find_reference(self, name: MemberName) -> str:
         """Return the shortest reference to one member that commands accept: its client id, instance id or member
         id, as the client sent it."""
-        if name.client_id and self._clients[name.client_id] == 1:
-            return name.client_id
-        if name.group_instance_id is not None and self._instances[name.group_instance_id] == 1:
-            return name.group_instance_id
-        return name.member_id
+        unique = self._find_unique_name(name)
+        return name.member_id if unique is None else unique
+
+    def _find_unique_name(self, name: MemberName) -> str | None:
+        """Return the client id or the instance id of a member if no other member has it as one of its names."""
+        member = self._names.get(name.member_id)
+        own = frozenset() if member is None else _list_references(member)
+        for reference in (name.client_id, name.group_instance_id):
+            if reference and self._members_by_reference[reference] == (reference in own):
+                return reference
+        return None
 
     def find_label_by_id(self, member_id: str) -> str:
         """Return the label for a member id, whether or not a member has it."""
@@ -53,6 +57,11 @@ class MemberLabels:
 def matches_reference(name: MemberName, reference: str) -> bool:
     """Return whether a reference (client id, instance id or member id) means a member."""
     return reference in (name.client_id, name.group_instance_id, name.member_id)
+
+
+def _list_references(name: MemberName) -> frozenset[str]:
+    """Return the different names of a member, each of which is a reference to it."""
+    return frozenset(filter(None, name[:3]))
 
 
 def format_name(text: str) -> str:
