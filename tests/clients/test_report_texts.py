@@ -13,11 +13,12 @@ from tests.cli.fake_daemon import FakeDaemon
 @pytest.fixture
 def daemon() -> Iterator[FakeDaemon]:
     with FakeDaemon().running() as daemon:
+        daemon.values["GET /v1/namespaces/t-1"] = {"name": "t-1", "bootstrap": "127.0.0.1:9092"}
         yield daemon
 
 
 def test_each_action_of_an_explanation_has_its_call(daemon: FakeDaemon) -> None:
-    daemon.values["GET /v1/groups/billing/explain"] = {
+    daemon.values["GET /v1/namespaces/t-1/groups/billing/explain"] = {
         "detail": "billing is Stable.",
         "findings": [
             finding("billing", "alice"),
@@ -29,7 +30,7 @@ def test_each_action_of_an_explanation_has_its_call(daemon: FakeDaemon) -> None:
         ],
     }
     with Groupd(daemon.url) as groupd:
-        lines = format_explanation(groupd, "billing").splitlines()
+        lines = format_explanation(groupd.open_namespace("t-1"), "billing").splitlines()
     assert [line for line in lines if line.startswith("?")] == [
         '? Expire alice: broker.group("billing").member("alice").expire()',
         '? Expire one: broker.group("billing").member("bob").expire()',
@@ -41,11 +42,11 @@ def test_each_action_of_an_explanation_has_its_call(daemon: FakeDaemon) -> None:
 def test_a_group_without_known_commits_may_have_committed(daemon: FakeDaemon) -> None:
     """A daemon knows no commits with `oracle.commits` off, or after its start."""
     daemon.values |= {
-        "GET /v1/groups/billing": description(),
-        "GET /v1/groups/billing/offsets": offsets(),
-        "GET /v1/groups/billing/commits": {"commits": []},
+        "GET /v1/namespaces/t-1/groups/billing": description(),
+        "GET /v1/namespaces/t-1/groups/billing/offsets": offsets(),
+        "GET /v1/namespaces/t-1/groups/billing/commits": {"commits": []},
     }
     with Groupd(daemon.url) as groupd:
-        lines = format_offsets(groupd, "billing").splitlines()
+        lines = format_offsets(groupd.open_namespace("t-1"), "billing").splitlines()
     assert any("committed 41" in line for line in lines)
     assert lines[-1] == "no commits are known"
