@@ -35,7 +35,7 @@ from groupd_client.asynchronous_group import (
 from groupd_client.group import Clock, Fault, Group, Ledger, Member, StandIn
 from pytest_groupd.daemon import Daemon
 
-from release.generate_client import read_stale
+from release.generate_client import is_same_code, read_stale
 from tests.librdkafka import poll_until_assigned
 
 
@@ -301,3 +301,11 @@ def test_both_forms_offer_the_same(sync: type, not_sync: type) -> None:
 
 def test_the_synchronous_client_is_the_written_one() -> None:
     assert not read_stale(), "run python -m release.generate_client"
+
+
+@pytest.mark.parametrize("quoted", ["f'{names[\"a\"]}'", "f\"{names['a']}\"", 'f"""{names[\'a\']}"""'])
+def test_a_written_module_is_the_same_for_each_version_of_python(quoted: str) -> None:
+    """`ast.unparse` of Python 3.12 and later chooses other quotes for f-strings."""
+    written = "name = f\"{names['a']}\"\n"
+    assert is_same_code(f"name = {quoted}\n", written)
+    assert not is_same_code(f"other = {quoted}\n", written)
