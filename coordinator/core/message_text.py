@@ -66,7 +66,7 @@ def format_duration(milliseconds: int) -> str:
         whole, rest = divmod(round(milliseconds / smaller_ms), unit_ms // smaller_ms)
         if whole:
             return f"{whole} {unit} {rest} {smaller}" if rest else f"{whole} {unit}"
-    return f"{milliseconds / 1000:.{2 if milliseconds < 10_000 else 0}f} s"
+    return f"{milliseconds / 1000:.{2 if milliseconds < 9_995 else 0}f} s"  # more would be rounded to 10.00 s
 
 
 def format_seconds(milliseconds: float) -> str:
