@@ -129,7 +129,7 @@ def is_same_code(text: str, other: str) -> bool:
 
 
 def read_stale() -> dict[Path, str]:
-    """Return the modules whose code differs from that of their source, with the right text."""
+    """Return the modules that differ from the generated code, with the generated text."""
     texts = {
         PACKAGE / f"{written}.py": generate((PACKAGE / f"{source}.py").read_text(encoding="utf-8"))
         for source, written in SOURCES.items()
