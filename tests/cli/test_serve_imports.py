@@ -48,6 +48,18 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return report
 
 
+def find_typing_imports() -> dict[str, set[str]]:
+    """Return the modules of our own that each module of `coordinator` imports only for types, by module."""
+    found = {}
+    for path in sorted((ROOT / "coordinator").rglob("*.py")):
+        text = path.read_text()
+        if "if TYPE_CHECKING:" in text:  # only a few modules have to be parsed
+            relative = path.relative_to(ROOT)
+            imported = list_typing_imports(Module(relative.as_posix(), text))
+            found[".".join(relative.with_suffix("").parts)] = set(imported)
+    return found
+
+
 def test_a_plain_broker_loads_few_modules(start: dict[str, Any]) -> None:
     modules: list[str] = start["modules"]
     assert not LOADED_WHEN_USED.intersection(modules)
@@ -57,15 +69,26 @@ def test_a_plain_broker_loads_few_modules(start: dict[str, Any]) -> None:
 def test_imports_for_types_are_of_modules_that_are_loaded_later(start: dict[str, Any]) -> None:
     """Of any other module a plain import costs nothing."""
     loaded = {name for name in start["modules"] if name.startswith(OURS)}
-    needless = []
-    for name in sorted(loaded):
-        path = Path(name.replace(".", "/")).with_suffix(".py")
-        if (ROOT / path).exists():  # a package has no imports
-            module = Module(path.as_posix(), (ROOT / path).read_text())
-            needless += [
-                f"{name}: {imported}" for imported in list_typing_imports(module) if imported in loaded
-            ]
-    assert needless == []
+    typed = find_typing_imports()
+    assert [
+        (name, typed[name] & loaded) for name in sorted(loaded & typed.keys()) if typed[name] & loaded
+    ] == []
+
+
+def test_imports_for_types_in_other_modules_are_not_loaded_by_these_modules(start: dict[str, Any]) -> None:
+    """Commands and the control plane are loaded when they are used, mostly one module at a time."""
+    typed = find_typing_imports()
+    for name in sorted(name for name, found in typed.items() if found and name not in start["modules"]):
+        done = subprocess.run(
+            [sys.executable, "-c", f"import sys, {name}; print(*sys.modules)"],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            env=clean_environment(),
+            check=True,
+            cwd=ROOT,
+        )
+        assert typed[name].isdisjoint(done.stdout.split()), name
 
 
 def test_a_start_generates_no_dataclass(start: dict[str, Any]) -> None:
