@@ -26,7 +26,8 @@ errors, and [control.md](control.md) explains the operations.
 - `?` marks query parameters. The other parameters are fields of the JSON body. Required ones are bold.
 - *change* marks operations that need the [permission](http.md#who-may-change-what).
 - Every operation can answer {", ".join(f"`{kind.word}`" for kind in COMMON_PROBLEMS)}.
-- A change can also answer `{ProblemKind.CONTROL_OFF.word}` and `{ProblemKind.BAD_TOKEN.word}`.
+- A change can also answer `{ProblemKind.CONTROL_OFF.word}` and `{ProblemKind.BAD_TOKEN.word}`. With an
+  authorizer, so can a read: it may need the [token](http.md#who-may-change-what) as well.
 """
 _HEAD: Final = """
 | operation | meaning | parameters | response | problems | command |
