@@ -6,7 +6,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from coordinator.cli.control.api_answers import ExplainedFinding, ExplainedGroup
+from coordinator.cli.control.api_answers import ExplainedGroup
 from coordinator.control.group_finding import FindingOperation
 
 _COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = MappingProxyType(
@@ -70,10 +70,11 @@ def format_explanation(
     lines += [f"- {finding.sentence}." for finding in explained.findings]
     remedies: dict[str, list[str]] = {}
     for finding in explained.findings:
-        command = _format_finding_command(finding, namespace, find_bootstrap)
-        remedy = finding.hint
-        if remedy is None and finding.action is not None and command is not None:
-            remedy = finding.action.label
+        remedy, action, command = finding.hint, finding.action, None
+        if action is not None:
+            command = format_command(action.operation, action.arguments, namespace, find_bootstrap)
+            if remedy is None and command is not None:
+                remedy = action.label
         if remedy is not None:
             commands = remedies.setdefault(remedy, [])
             if command is not None and command not in commands:
@@ -81,15 +82,6 @@ def format_explanation(
     for remedy, commands in remedies.items():
         lines += [f"? {remedy}", *(f"    {command}" for command in commands)]
     return "\n".join(lines)
-
-
-def _format_finding_command(
-    finding: ExplainedFinding, namespace: str | None, find_bootstrap: Callable[[], str | None]
-) -> str | None:
-    action = finding.action
-    if action is None:
-        return None
-    return format_command(action.operation, action.arguments, namespace, find_bootstrap)
 
 
 def list_problem_commands(

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import Final
 
 from coordinator.core.message_text import format_list as format_counted_list
@@ -20,29 +19,26 @@ class MemberLabels:
 
     def __init__(self, names: Iterable[MemberName]) -> None:
         self._names = {name.member_id: name for name in names}
-        self._members_by_reference = Counter(chain.from_iterable(map(_list_references, self._names.values())))
+        self._members_by_reference = Counter[str | None]()
+        for name in self._names.values():
+            self._members_by_reference.update({*name[:3]})  # a member counts once, also with two equal names
 
     def find_label(self, name: MemberName) -> str:
         """Return the name of a member, which need not be in the group."""
-        unique = self._find_unique_name(name)
-        if unique is not None:
-            return format_name(unique)
+        reference = self.find_reference(name)
+        if reference != name.member_id:
+            return format_name(reference)
         return format_name(shorten_member_id(name.member_id)) if name.member_id else "a client without a name"
 
     def find_reference(self, name: MemberName) -> str:
         """Return the shortest reference to one member that commands accept: its client id, instance id or member
         id, as the client sent it."""
-        unique = self._find_unique_name(name)
-        return name.member_id if unique is None else unique
-
-    def _find_unique_name(self, name: MemberName) -> str | None:
-        """Return the client id or the instance id of a member if no other member has it as one of its names."""
         member = self._names.get(name.member_id)
-        own = frozenset() if member is None else _list_references(member)
         for reference in (name.client_id, name.group_instance_id):
-            if reference and self._members_by_reference[reference] == (reference in own):
+            is_own = member is not None and reference in member[:3]
+            if reference and self._members_by_reference[reference] == is_own:
                 return reference
-        return None
+        return name.member_id
 
     def find_label_by_id(self, member_id: str) -> str:
         """Return the label for a member id, whether or not a member has it."""
@@ -57,11 +53,6 @@ class MemberLabels:
 def matches_reference(name: MemberName, reference: str) -> bool:
     """Return whether a reference (client id, instance id or member id) means a member."""
     return reference in (name.client_id, name.group_instance_id, name.member_id)
-
-
-def _list_references(name: MemberName) -> frozenset[str]:
-    """Return the different names of a member, each of which is a reference to it."""
-    return frozenset(filter(None, name[:3]))
 
 
 def format_name(text: str) -> str:
