@@ -6,6 +6,7 @@ the first sample.
 """
 
 import asyncio
+import logging
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from coordinator.control.metrics_snapshot import GroupMetricsSource, SelectedGroupMetrics
+from coordinator.control.metrics_snapshot import GroupMetricsSource
 from coordinator.core import clock
 from coordinator.core.wire_name import wire_name
 
@@ -21,6 +22,8 @@ SAMPLE_INTERVAL_S: Final = 5.0
 MAX_POINTS: Final = 240
 MAX_GROUPS: Final = 1_000
 """The groups with the oldest samples are dropped."""
+
+_LOG: Final = logging.getLogger("Control")
 
 
 @wire_name("LagPoint")
@@ -80,32 +83,56 @@ class LagHistories:
     """The series of all groups. All methods belong to the event loop's thread."""
 
     def __init__(self, source: GroupMetricsSource, loop: asyncio.AbstractEventLoop) -> None:
-        """Create the histories. The first call of `start` starts the sampling in a task of `loop`."""
+        """Create the histories. The first reader starts the sampling in a task of `loop`."""
         self._source = source
         self._loop = loop
         self._series: OrderedDict[str, LagSeries] = OrderedDict()
         self._sampler: asyncio.Task[None] | None = None
+        self._first_sample = asyncio.Event()
+        """Set when the sampler has taken its first sample, and after `close`."""
+        self._is_closed = False
 
-    def start(self) -> None:
-        """Start to sample, unless that has begun."""
-        if self._sampler is None:
+    @property
+    def is_sampling(self) -> bool:
+        """Whether the sampler runs."""
+        return self._sampler is not None
+
+    def note_reader(self) -> None:
+        """Start to sample, with a sample at once, unless the sampler runs. After `close` this has no effect."""
+        if self._sampler is None and not self._is_closed:
             self._sampler = self._loop.create_task(self._sample_forever())
 
     def close(self) -> None:
-        """Stop the sampling; a second call has no effect."""
+        """Stop the sampling for good; a second call has no effect."""
+        self._is_closed = True
+        self._first_sample.set()
         if self._sampler is not None:
             self._sampler.cancel()
+            self._sampler = None
 
     async def read_history(self, group_id: str) -> LagHistory:
-        """Return the history of a group, and start to sample if that has not begun."""
-        if self._sampler is None:
-            self.record(await self._source.take_snapshot(lambda _: True))
-            self.start()
+        """Return the history of a group. If the sampler does not run, start it and wait for its first sample."""
+        self.note_reader()
+        await self._first_sample.wait()
         series = self._series.get(group_id, LagSeries())
         return LagHistory(group_id=group_id, points=list(series.points()), is_thinned=series.is_thinned)
 
-    def record(self, metrics: SelectedGroupMetrics) -> None:
-        """Add the lags of a snapshot to the series of its groups."""
+    async def _sample_forever(self) -> None:
+        has_failed = False
+        while True:
+            try:
+                await self._take_sample()
+                has_failed = False
+            except Exception as problem:  # noqa: BLE001 - the next sample may succeed
+                if not has_failed:
+                    _LOG.error("The lag of the groups was not sampled", exc_info=problem)
+                has_failed = True
+            self._first_sample.set()
+            await asyncio.sleep(SAMPLE_INTERVAL_S)
+
+    async def _take_sample(self) -> None:
+        """Add the lag of each group to its series."""
+        metrics = await self._source.take_snapshot(lambda _: True)
         now_ms = clock.wall_ms()
         for group in metrics.groups:
             lag = metrics.compute_lag(group)
@@ -114,8 +141,3 @@ class LagHistories:
                 self._series.move_to_end(group.group_id)
         while len(self._series) > MAX_GROUPS:
             self._series.popitem(last=False)
-
-    async def _sample_forever(self) -> None:
-        while True:
-            await asyncio.sleep(SAMPLE_INTERVAL_S)
-            self.record(await self._source.take_snapshot(lambda _: True))

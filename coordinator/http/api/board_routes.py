@@ -64,7 +64,7 @@ class Board(Struct, frozen=True, kw_only=True):
 async def show_board(control: ControlPlane, call: ApiCall) -> Board:
     """Return the board with all groups."""
     found = await control.group_metrics.take_snapshot(lambda _: True)
-    control.lag_histories.start()
+    control.lag_histories.note_reader()
     worst = await control.worst_findings.find([group.group_id for group in found.groups])
     services = control.services
     return Board(

@@ -44,6 +44,16 @@ async def test_a_lag_has_a_history_from_the_first_request_on() -> None:
         assert (await api.call("GET", "/v1/groups/nothing/lag")).value["points"] == []
 
 
+async def test_a_lag_has_a_point_after_the_first_request_for_the_board() -> None:
+    async with serving_api() as api:
+        await commit(api, "audit", 0)
+        board = (await api.call("GET", "/v1/board")).value
+        assert [group["lag"] for group in board["groups"]] == [0]
+        assert [
+            point["lag"] for point in (await api.call("GET", "/v1/groups/audit/lag")).value["points"]
+        ] == [0]
+
+
 async def test_the_last_commits_are_listed_with_their_writers() -> None:
     async with serving_api(None, {"oracle.commits": "true"}) as api:
         for offset in (1, 2):
