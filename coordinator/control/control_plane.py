@@ -157,7 +157,8 @@ class ControlPlane:
         self.group_metrics = GroupMetricsSource(
             counts, self.ledger, self.clocks, services.data_plane, services.run_queue
         )
-        self.lag_histories = LagHistories(self.group_metrics, services.loop)
+        self.lag_histories = LagHistories(self.group_metrics, services.run_queue, services.loop)
+        services.group_events.subscribe(EventRank.METRICS, self.lag_histories.on_event)
 
     async def _freeze_clock(self, group_id: str) -> None:
         await self.clocks.set_clock(group_id, frozen=True, expires_disconnected=False)

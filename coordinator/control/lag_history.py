@@ -1,8 +1,9 @@
-"""The lag of each group since the first request for it, for charts.
+"""The lag of groups since the first request for it or for the board, for charts.
 
-groupd samples the lag of all groups every `SAMPLE_INTERVAL_S`. A group keeps at most `MAX_POINTS` points. When it
-has more, it drops every second point and keeps later samples half as often, so that the history reaches back to
-the first sample.
+While there are readers, and for `IDLE_LIMIT_S` after the last one, groupd samples the lag of the first
+`MAX_METRIC_GROUPS` groups by id every `SAMPLE_INTERVAL_S`. A group keeps at most `MAX_POINTS` points. When it has
+more, it drops every second point and keeps later samples half as often, so that the history reaches back to the
+first sample. The history of a deleted group is dropped.
 """
 
 import asyncio
@@ -16,9 +17,14 @@ from msgspec import Struct
 
 from coordinator.control.metrics_snapshot import GroupMetricsSource
 from coordinator.core import clock
+from coordinator.core.outcome import Now
+from coordinator.core.time_budget import RunQueue, TimeBudget
 from coordinator.core.wire_name import wire_name
+from coordinator.group.group_event_types import GroupDeleted, GroupEvent
 
 SAMPLE_INTERVAL_S: Final = 5.0
+IDLE_LIMIT_S: Final = 600.0
+"""The sampling ends after this time without a reader. The histories stay; the next reader starts it again."""
 MAX_POINTS: Final = 240
 MAX_GROUPS: Final = 1_000
 """The groups with the oldest samples are dropped."""
@@ -36,8 +42,9 @@ class LagPoint(Struct, frozen=True, kw_only=True):
 
 @wire_name("LagHistory")
 class LagHistory(Struct, frozen=True, kw_only=True):
-    """The lag of a group over time, oldest first; empty for a group without committed offsets. `is_thinned`: the
-    interval between two points is longer than at first, because the history is long."""
+    """The lag of a group over time, oldest first; empty for a group without committed offsets and for a group
+    beyond the first 1,000 by id. `is_thinned`: the interval between two points is longer than at first, because the
+    history is long."""
 
     group_id: str
     points: list[LagPoint]
@@ -80,16 +87,26 @@ class LagSeries:
 
 
 class LagHistories:
-    """The series of all groups. All methods belong to the event loop's thread."""
+    """The series of the first `MAX_METRIC_GROUPS` groups by id, and of groups that were among them, at most
+    `MAX_GROUPS`. All methods belong to the event loop's thread."""
 
-    def __init__(self, source: GroupMetricsSource, loop: asyncio.AbstractEventLoop) -> None:
-        """Create the histories. The first reader starts the sampling in a task of `loop`."""
+    def __init__(
+        self, source: GroupMetricsSource, run_queue: RunQueue, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Create the histories. The first reader starts the sampling in a task of `loop`, which takes turns with
+        the other work of `run_queue`.
+        """
         self._source = source
+        self._run_queue = run_queue
         self._loop = loop
         self._series: OrderedDict[str, LagSeries] = OrderedDict()
         self._sampler: asyncio.Task[None] | None = None
         self._first_sample = asyncio.Event()
-        """Set when the sampler has taken its first sample, and after `close`."""
+        """Set when the running sampler has taken its first sample, and after `close`."""
+        self._read_ns = 0
+        """The time of the last reader, on the monotonic clock."""
+        self._deleted: set[str] = set()
+        """The groups that were deleted since the current sample began: its snapshot may still have them."""
         self._is_closed = False
 
     @property
@@ -98,9 +115,20 @@ class LagHistories:
         return self._sampler is not None
 
     def note_reader(self) -> None:
-        """Start to sample, with a sample at once, unless the sampler runs. After `close` this has no effect."""
+        """Keep the sampler running; start it, with a sample at once, if it does not run. After `close` this has no
+        effect.
+        """
+        self._read_ns = clock.monotonic_ns()
         if self._sampler is None and not self._is_closed:
-            self._sampler = self._loop.create_task(self._sample_forever())
+            self._first_sample.clear()
+            self._sampler = self._loop.create_task(self._sample_until_idle())
+
+    def on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
+        """Drop the series of a deleted group. This is an `EventListener`."""
+        if type(event) is GroupDeleted:
+            self._series.pop(event.group_id, None)
+            if self._sampler is not None:
+                self._deleted.add(event.group_id)
 
     def close(self) -> None:
         """Stop the sampling for good; a second call has no effect."""
@@ -117,7 +145,7 @@ class LagHistories:
         series = self._series.get(group_id, LagSeries())
         return LagHistory(group_id=group_id, points=list(series.points()), is_thinned=series.is_thinned)
 
-    async def _sample_forever(self) -> None:
+    async def _sample_until_idle(self) -> None:
         has_failed = False
         while True:
             try:
@@ -129,15 +157,21 @@ class LagHistories:
                 has_failed = True
             self._first_sample.set()
             await asyncio.sleep(SAMPLE_INTERVAL_S)
+            if clock.monotonic_ns() - self._read_ns > IDLE_LIMIT_S * 1e9:
+                self._sampler = None
+                return
 
     async def _take_sample(self) -> None:
         """Add the lag of each group to its series."""
+        self._deleted.clear()
         metrics = await self._source.take_snapshot(lambda _: True)
         now_ms = clock.wall_ms()
+        budget = TimeBudget(self._run_queue)
         for group in metrics.groups:
             lag = metrics.compute_lag(group)
-            if lag is not None:
+            if lag is not None and group.group_id not in self._deleted:
                 self._series.setdefault(group.group_id, LagSeries()).add(now_ms, lag)
                 self._series.move_to_end(group.group_id)
+            await budget.checkpoint()
         while len(self._series) > MAX_GROUPS:
             self._series.popitem(last=False)

@@ -9,13 +9,18 @@ import pytest
 
 from coordinator.control import lag_history
 from coordinator.control.admin.offset_operations import PartitionEnds
-from coordinator.control.lag_history import MAX_POINTS, LagHistories, LagSeries
+from coordinator.control.lag_history import IDLE_LIMIT_S, MAX_POINTS, LagHistories, LagSeries
 from coordinator.control.metrics_snapshot import (
     GroupCounts,
     GroupMetricsSnapshot,
     GroupMetricsSource,
     SelectedGroupMetrics,
 )
+from coordinator.core import clock
+from coordinator.core.time_budget import RunQueue
+from coordinator.group.group_event_types import GroupDeleted
+from tests.control.checkpoints import CheckpointRequests
+from tests.control.clock.living_member import until
 
 GROUPS = ["audit", "billing"]
 
@@ -98,7 +103,8 @@ def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def create_histories(source: GroupMetricsSource, opened: list[LagHistories]) -> LagHistories:
-    opened.append(LagHistories(source, asyncio.get_running_loop()))
+    loop = asyncio.get_running_loop()
+    opened.append(LagHistories(source, RunQueue(loop), loop))
     return opened[-1]
 
 
@@ -171,3 +177,77 @@ async def test_the_end_wakes_the_reader_that_waits_for_the_first_sample(
     histories.close()
     async with asyncio.timeout(60):
         assert await reading == []
+
+
+@pytest.mark.usefixtures("without_pauses")
+async def test_the_sampling_ends_without_readers_and_goes_on_with_the_next_one(
+    open_histories: list[LagHistories], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = CountingSource()
+    histories = create_histories(source, open_histories)
+    tasks = asyncio.all_tasks()
+    histories.note_reader()
+    await source.wait_taken(3)
+    before = await read_lags(histories)
+    monkeypatch.setattr(lag_history, "IDLE_LIMIT_S", -1)
+    await until(lambda: not histories.is_sampling)
+    await until(lambda: asyncio.all_tasks() <= tasks)
+    ended = source.taken
+    monkeypatch.undo()
+    after = await read_lags(histories)
+    assert histories.is_sampling
+    assert after[: len(before)] == before
+    assert after == list(range(1, ended + 2)), "the history stays, and the reader has a new point"
+
+
+@pytest.mark.usefixtures("without_pauses")
+async def test_readers_keep_the_sampling(
+    open_histories: list[LagHistories], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ns = 0
+    monkeypatch.setattr(clock, "monotonic_ns", lambda: now_ns)
+    source = CountingSource()
+    histories = create_histories(source, open_histories)
+    for _ in range(3):
+        histories.note_reader()
+        now_ns += int(IDLE_LIMIT_S * 1e9)
+        await source.wait_taken(source.taken + 2)
+        assert histories.is_sampling
+    now_ns += 1
+    await until(lambda: not histories.is_sampling)
+
+
+async def test_other_work_runs_between_the_groups_of_a_sample(
+    open_histories: list[LagHistories], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def do_nothing() -> None:
+        pass
+
+    requests = CheckpointRequests(do_nothing).install(monkeypatch)
+    await read_lags(create_histories(CountingSource(), open_histories))
+    assert requests.count == len(GROUPS)
+
+
+def delete_group(histories: LagHistories, group_id: str) -> None:
+    histories.on_event(0, GroupDeleted(group_id=group_id, offsets=1, reason="request"), 1, clock.now())
+
+
+async def test_a_deleted_group_has_no_history(open_histories: list[LagHistories]) -> None:
+    histories = create_histories(CountingSource(), open_histories)
+    assert await read_lags(histories) == [1]
+    delete_group(histories, "audit")
+    assert await read_lags(histories) == []
+    assert await read_lags(histories, "billing") == [1]
+
+
+async def test_a_group_that_is_deleted_during_a_sample_has_no_history(
+    open_histories: list[LagHistories], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    histories = create_histories(CountingSource(), open_histories)
+
+    async def delete() -> None:
+        delete_group(histories, "billing")
+
+    CheckpointRequests(delete, at=0).install(monkeypatch)
+    assert await read_lags(histories, "billing") == []
+    assert await read_lags(histories) == [1]

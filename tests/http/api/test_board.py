@@ -54,6 +54,15 @@ async def test_a_lag_has_a_point_after_the_first_request_for_the_board() -> None
         ] == [0]
 
 
+async def test_a_group_that_is_created_again_begins_a_new_history_of_its_lag() -> None:
+    async with serving_api() as api:
+        await commit(api, "audit", 0)
+        first = (await api.call("GET", "/v1/groups/audit/lag")).value["points"][0]
+        assert (await api.call("DELETE", "/v1/groups/audit")).status == 204
+        await commit(api, "audit", 0)
+        assert first not in (await api.call("GET", "/v1/groups/audit/lag")).value["points"]
+
+
 async def test_the_last_commits_are_listed_with_their_writers() -> None:
     async with serving_api(None, {"oracle.commits": "true"}) as api:
         for offset in (1, 2):
