@@ -59,7 +59,7 @@ export function Group({ id, at: page }) {
         <${Machine} group=${group} />
         ${group.rebalance && group.rebalance.awaited.length > 0 && html`<p class="awaited">waits for ${group.rebalance.awaited.slice(0, 8).map((each) => html`<span><b><${Name} text=${each.client_id} /></b> (${each.request}, silent ${span(each.silent_ms)}${each.is_connected ? "" : ", not connected"})</span>`)}</p>`}
       <//>
-      <${Panel} id="p-lag" title="Lag" note=${offsets.lag === null ? "" : `${count(offsets.lag)} records behind the end of the log`}><${Lag} points=${lags.points} /><//>
+      <${Panel} id="p-lag" title="Lag" note=${offsets.lag === null ? "" : `${count(offsets.lag)} records behind the end of the log`}><${Lag} points=${lags.points} lag=${offsets.lag} /><//>
     </div>
     <${Panel} id="p-generations" title=${isConsumer ? "Epochs" : "Generations"} note=${isConsumer ? "time until all members had their partitions, and their number of partitions; members go on reading meanwhile" : "duration of each pause, and partitions of each member"}><${Timeline} entries=${entries(ledger)} /><//>
     <${Panel} id="p-offsets" title="Offsets"><${Offsets} offsets=${offsets} /><//>

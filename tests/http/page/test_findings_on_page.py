@@ -240,3 +240,32 @@ async def test_the_lag_has_a_history_and_epochs_are_no_pauses(daemon: SpawnedDae
                 "document.querySelector('#p-clock').closest('section').innerText.includes('group time')"
             )
             assert page.troubles == []
+
+
+async def test_a_lag_without_a_history_is_not_called_a_lack_of_offsets(
+    daemon: SpawnedDaemon, tmp_path: Path
+) -> None:
+    """The 1,001st group and later ones have a lag and no history. A gap in the samples is a gap in the line."""
+    with daemon.namespace("chart", topics={"orders": 6}) as broker:
+        broker.group("billing").set_offsets({"orders-0": 0})
+        async with shown(daemon.url, "#/chart/billing", tmp_path) as page:
+            await page.until("document.querySelector('.lag .line')")
+            lines = """(async () => {
+              const { Lag } = await import("./static/lag.js");
+              const { html, render } = await import("./static/vendor/preact.js");
+              const draw = (times, lag) => {
+                const place = document.createElement("div");
+                render(html`<${Lag} lag=${lag} points=${times.map((at_ms) => ({ at_ms, lag: 1 }))} />`, place);
+                const line = place.querySelector(".line");
+                return line ? line.getAttribute("d").match(/M/g).length : place.textContent;
+              };
+              const steps = [0, 5000, 10000];
+              return [draw([], 7), draw([], null), draw([0], 7), draw(steps, 7),
+                draw([...steps, 900000, 905000, 910000], 7)];
+            })()"""
+            unknown, without, *runs = await page.evaluate(lines)
+            assert unknown != without
+            assert "no committed offsets" in without
+            assert "no committed offsets" not in unknown
+            assert runs == [1, 1, 2]
+            assert page.troubles == []
