@@ -55,13 +55,16 @@ export function Headline({ told, at }) {
   </div>`;
 }
 
+// Ends a sentence, unless it ends with a mark.
+const end = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);
+
 export function OtherFindings({ told, at }) {
   const worst = told.findings.find((finding) => finding.blocks);
   const others = told.findings.filter((finding) => finding !== worst);
   return others.length > 0 && html`<section class="findings" aria-labelledby="p-findings">
     <h3 id="p-findings">${worst ? plural(others.length, "more finding") : plural(others.length, "finding")}</h3>
-    <ul>${others.map((finding) => html`<li key=${finding.kind + finding.members.join()} class=${finding.blocks ? "blocking" : ""}>
-      <span title=${finding.sentence}>${shorten(finding.sentence, at.group)}.${finding.hint && html` <small>${shorten(finding.hint, at.group)}.</small>`}</span><${ActionButton} at=${at} action=${finding.action} /></li>`)}</ul>
+    <ul>${others.map((finding) => html`<li key=${[finding.kind, ...finding.members, ...finding.topics].join()} class=${finding.blocks ? "blocking" : ""}>
+      <span title=${finding.sentence}>${end(shorten(finding.sentence, at.group))}${finding.hint && html` <small>${end(shorten(finding.hint, at.group))}</small>`}</span><${ActionButton} at=${at} action=${finding.action} /></li>`)}</ul>
   </section>`;
 }
 

@@ -13,7 +13,7 @@ const TONES = [
   [/joined|join/, "join"],
   [/topic|subscription|metadata|assignor|partition/, "change"],
 ];
-export const toneOf = (cause) => (TONES.find(([words]) => words.test(cause)) || [0, "other"])[1];
+const toneOf = (cause) => (TONES.find(([words]) => words.test(cause)) || [0, "other"])[1];
 
 const pauseOf = (entry) => (entry.real ? entry.real.total_ms : entry.total_ms);
 
