@@ -2,7 +2,7 @@
 
 import { Component, html, render, useState, useEffect, useCallback, useMemo, useRef } from "./vendor/preact.js";
 import { ask, decoded, follow, token } from "./api.js";
-import { Copy, Name, State, count, cut, plural, span, useLoaded } from "./parts.js";
+import { Copy, Name, State, count, createOrder, cut, plural, span, useLoaded } from "./parts.js";
 import { Group } from "./group.js";
 
 const AGAIN_MS = 2000;
@@ -51,13 +51,14 @@ function Page() {
     return () => { clearTimeout(soon); clearInterval(again); stop(); };
   }, [place.namespace]);
 
+  const [order] = useState(createOrder);
+  useEffect(() => order.drop, [place.namespace]);
   useEffect(() => {
-    let isCurrent = true;
+    const isNext = order.begin();
     Promise.all([ask(place.namespace, "GET", "/board"), ask("default", "GET", "/namespaces")]).then(
-      ([found, all]) => { if (isCurrent) { setBoard(keepMissing(found, present.current)); setNamespaces(all.namespaces); setHere(true); setProblem(null); } },
-      (error) => { if (!isCurrent) return; if (error.problem) { setNeedsToken(error.problem.type === "urn:groupd:bad-token"); setProblem(error.message); setHere(true); } else setHere(false); },
+      ([found, all]) => { if (isNext()) { setBoard(keepMissing(found, present.current)); setNamespaces(all.namespaces); setHere(true); setProblem(null); } },
+      (error) => { if (!isNext()) return; if (error.problem) { setNeedsToken(error.problem.type === "urn:groupd:bad-token"); setProblem(error.message); setHere(true); } else setHere(false); },
     );
-    return () => { isCurrent = false; };
   }, [place.namespace, beat]);
 
   useEffect(() => { document.title = place.group === null ? "groupd" : `${place.group} · groupd`; }, [place.group]);
@@ -185,7 +186,7 @@ function Welcome({ board, at }) {
       <div><dt>violations</dt><dd>${count(sum((group) => group.violations))}</dd></div>
     </dl>
     ${board.groups.length ? html`<p>Choose a group to see its findings, its members and the causes of its rebalances, and to act on it.</p>`
-      : html`<${FirstSteps} bootstrap=${board.bootstrap} at=${at} />`}
+      : html`<${FirstSteps} key=${at.namespace} bootstrap=${board.bootstrap} at=${at} />`}
   </section>`;
 }
 

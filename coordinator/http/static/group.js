@@ -11,6 +11,7 @@ import { Timeline } from "./timeline.js";
 const LAST = 30;
 const MAX_TITLE = 60;
 const AWAY_POLL_MS = 250;
+const OFTEN_MS = 10000;
 const LOADING = "urn:groupd:loading";
 
 // Loads a group. `explain` answers for every group, so that the page requests the rest only of a group that can be read.
@@ -28,11 +29,12 @@ async function loadGroup(namespace, id) {
 
 export function Group({ id, at: page }) {
   const where = "/groups" + path(id);
-  const now = useLoaded(() => loadGroup(page.namespace, id), [page.beat]);
+  const absence = useRef({ since: 0, poll: 0 }).current;
+  const now = useLoaded(() => loadGroup(page.namespace, id).finally(() => pollSoon(absence, page)), [page.beat]);
   const kept = useRef(null);
-  if (now && now.group) kept.current = now;
+  if (now && now.told && now.told.state !== null) kept.current = now;
   const isAway = now !== undefined && (now.problem ? now.problem.type === LOADING : now.told.state === null);
-  useReturnNotice(isAway, id, page);
+  useReturnNotice(isAway, id, absence, page);
   if (now === undefined) return html`<article class="group" aria-busy="true"></article>`;
   const back = html`<a class="back" href=${`#/${encodeURIComponent(page.namespace)}`}>← all groups</a>`;
   const title = html`<h2 id="group-name" tabindex="-1" title=${id}>${cut(id, MAX_TITLE)}</h2>`;
@@ -48,7 +50,7 @@ export function Group({ id, at: page }) {
     <header class="title">${title}<${State} name=${group.state} />
       <span class="facts"><span>${group.type}</span><span>${isConsumer ? "epoch" : "generation"} ${group.generation_id}</span>
         ${group.protocol_name && html`<span>${group.protocol_name}</span>`}<span>${plural(group.members.length, "member")}</span></span></header>
-    ${isAway && html`<p class="banner away" role="status">${now.problem ? now.problem.detail : now.told.detail} The page shows the last known state.</p>`}
+    ${shown !== now && html`<p class="banner away" role="status">${now.problem ? now.problem.detail : now.told.detail} The page shows the last known state.</p>`}
     <${Headline} told=${told} at=${at} />
     <${Violations} found=${violations} kind="violations" label="Violations" />
     <${OtherFindings} told=${told} at=${at} />
@@ -74,19 +76,23 @@ export function Group({ id, at: page }) {
   </article>`;
 }
 
-// Says how long the coordinator of a group was away, and loads the page often until it is back.
-function useReturnNotice(isAway, id, page) {
-  const since = useRef(0);
+// Loads the page again soon while the coordinator of its group is away. The page loads itself every two seconds anyway,
+// which is often enough for a long absence, such as that of a group on another broker.
+function pollSoon(absence, page) {
+  clearTimeout(absence.poll);
+  if (absence.since && Date.now() - absence.since < OFTEN_MS)
+    absence.poll = setTimeout(() => document.hidden || page.refresh(), AWAY_POLL_MS);
+}
+
+// Says how long the coordinator of a group was away. Until it is back, each load that has ended is followed by another.
+function useReturnNotice(isAway, id, absence, page) {
   useEffect(() => {
-    if (!isAway) {
-      if (since.current) page.say(`groupd serves ${cut(id)} again after ${span(Date.now() - since.current)}.`);
-      since.current = 0;
-      return undefined;
-    }
-    since.current = Date.now();
-    const poll = setInterval(page.refresh, AWAY_POLL_MS);
-    return () => clearInterval(poll);
+    if (!isAway && absence.since) page.say(`groupd serves ${cut(id)} again after ${span(Date.now() - absence.since)}.`);
+    absence.since = isAway ? Date.now() : 0;
+    pollSoon(absence, page);
+    return () => clearTimeout(absence.poll);
   }, [isAway]);
+  useEffect(() => () => { absence.since = 0; }, []);
 }
 
 const entries = (ledger) => (ledger && ledger.entries) || [];

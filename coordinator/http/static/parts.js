@@ -112,19 +112,29 @@ export function Panel({ title, note, children, id }) {
 
 const isSame = (before, found) => before !== undefined && JSON.stringify(before) === JSON.stringify(found);
 
+// The order of requests: `begin` returns a function that says, once, whether the answer may be shown. It may unless a
+// later request has been answered. So a link that is slower than the refreshes delays what the page shows, and no more.
+export function createOrder() {
+  let begun = 0;
+  let answered = 0;
+  return {
+    begin: () => { const number = ++begun; return () => number > answered && Boolean((answered = number)); },
+    drop: () => { answered = begun; },
+  };
+}
+
 // Calls `load` now and whenever one of `keys` changes. Keeps the last answer until the next one arrives. An answer that
 // is equal to the last one does not render the component again.
 export function useLoaded(load, keys) {
   const [value, set] = useState(undefined);
-  const alive = useRef(true);
-  useEffect(() => () => (alive.current = false), []);
+  const [order] = useState(createOrder);
+  useEffect(() => order.drop, []);
   useEffect(() => {
-    let isCurrent = true;
+    const isNext = order.begin();
     load().then(
-      (found) => isCurrent && alive.current && set((before) => (isSame(before, found) ? before : found)),
-      (error) => isCurrent && alive.current && set(error.problem ? { problem: error.problem } : (before) => before),
+      (found) => isNext() && set((before) => (isSame(before, found) ? before : found)),
+      (error) => isNext() && error.problem && set({ problem: error.problem }),
     );
-    return () => (isCurrent = false);
   }, keys);
   return value;
 }

@@ -1,6 +1,7 @@
 """Findings, operations and failovers on the page: causes come first, buttons act, and the view stays."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,6 +33,22 @@ HEADLINE_LINES = """(() => { const shown = document.querySelector('.headline');
 WATCH_VIEW = """window.lost = 0; window.watch = setInterval(() => {
   if (!document.querySelector('.members') || document.querySelectorAll('.row').length < 1) window.lost += 1;
 }, 5); true"""
+
+SLOW_LINK = """{ const send = window.fetch; window.fetch = async (...call) => {
+  await new Promise((done) => setTimeout(done, 200)); return send(...call); }; }"""
+REPLACED_ANSWERS = """{ const send = window.fetch; window.loads = 0; window.loading = 0;
+window.fetch = async (url, options) => {
+  if (url.endsWith("/explain")) { window.loads += 1; }
+  window.loading += 1;
+  try {
+    const answer = await send(url, options);
+    const found = await answer.clone().json();
+    const other = %s;
+    return other ? new Response(JSON.stringify(other), { status: other.type ? 503 : 200 }) : answer;
+  } finally { window.loading -= 1; }
+}; }"""
+HELD_POLLS = """{ const set = window.setTimeout; window.polls = [];
+window.setTimeout = (call, ms) => (ms === 250 ? window.polls.push(call) && 0 : set(call, ms)); }"""
 
 
 def _runs(daemon: SpawnedDaemon) -> bool:
@@ -131,12 +148,102 @@ async def test_a_failover_keeps_the_view_and_says_how_long_it_took(
             await page.until("document.querySelectorAll('.members tbody tr').length === 3")
             await page.evaluate(WATCH_VIEW)
             await asyncio.to_thread(broker.group("billing").failover, not_coordinator="1s", loading="1s")
-            assert "after" in await page.until("document.querySelector('.said:not([hidden])').innerText")
+            said = await page.until("document.querySelector('.said:not([hidden])').innerText")
+            assert re.match(r"groupd serves billing again after ", said)
             await click(page, "Move the coordinator")
             await page.until("document.querySelector('.said').innerText.includes('served again after')")
             assert await page.evaluate("document.activeElement.innerText") == "Move the coordinator"
             assert await page.evaluate("window.lost") == 0
             assert page.troubles == []
+
+
+async def test_a_failover_ends_on_the_page_over_a_link_that_is_slower_than_its_refreshes(
+    daemon: SpawnedDaemon, tmp_path: Path
+) -> None:
+    with daemon.namespace("slow", topics={"orders": 6}) as broker:
+        three_members(broker)
+        async with shown(daemon.url, "#/slow/billing", tmp_path) as page:
+            await page.until("document.querySelectorAll('.members tbody tr').length === 3")
+            await page.evaluate(f"{SLOW_LINK} true")
+            failover = asyncio.create_task(
+                asyncio.to_thread(broker.group("billing").failover, not_coordinator="2s", loading="2s")
+            )
+            await page.until("document.querySelector('.banner.away')")
+            await failover
+            await page.until("!document.querySelector('.banner.away')")
+            assert re.match(r"groupd serves billing again after ", await page.evaluate(text_of(".said")))
+            assert page.troubles == []
+
+
+async def test_the_page_loads_an_absent_group_often_only_while_someone_may_see_it_return(
+    daemon: SpawnedDaemon, tmp_path: Path
+) -> None:
+    """A hidden page does not load it again, and after ten seconds the refresh of the page is often enough."""
+    with daemon.namespace("absent", topics={"orders": 6}) as broker:
+        three_members(broker)
+        async with shown(daemon.url, "#/absent/billing", tmp_path) as page:
+            await page.until("document.querySelectorAll('.members tbody tr').length === 3")
+            away = "url.endsWith('/explain') && { ...found, state: null, detail: 'billing is away.' }"
+            await page.evaluate(f"{REPLACED_ANSWERS % away} {HELD_POLLS} true")
+            await page.until("document.querySelector('.banner.away') && window.polls.length")
+            hidden = """(async () => {
+              const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+              Object.defineProperty(document, "hidden", { value: true, configurable: true });
+              while (window.loading) await frame();
+              const before = window.loads;
+              window.polls.at(-1)();
+              for (let frames = 0; frames < 5; frames += 1) await frame();
+              const during = window.loads - before;
+              Object.defineProperty(document, "hidden", { value: false, configurable: true });
+              window.polls.at(-1)();
+              while (window.loads === before) await frame();
+              return during;
+            })()"""
+            assert await page.evaluate(hidden) == 0
+            await page.until("!window.loading")
+            await page.evaluate("{ const now = Date.now; Date.now = () => now() + 11000; true }")
+            loads, polls = await page.evaluate("[window.loads, window.polls.length]")
+            await page.until(f"window.loads >= {loads} + 2 && !window.loading")
+            assert await page.evaluate("window.polls.length") == polls
+            assert page.troubles == []
+
+
+async def test_old_data_beside_a_problem_has_a_banner(daemon: SpawnedDaemon, tmp_path: Path) -> None:
+    with daemon.namespace("stale", topics={"orders": 6}) as broker:
+        three_members(broker)
+        async with shown(daemon.url, "#/stale/billing", tmp_path) as page:
+            await page.until("document.querySelectorAll('.members tbody tr').length === 3")
+            problem = (
+                "url.endsWith('/offsets') && { type: 'urn:groupd:not-possible', detail: 'No offsets today.' }"
+            )
+            await page.evaluate(f"{REPLACED_ANSWERS % problem} true")
+            assert "No offsets today." in await page.until(text_of(".banner.away"))
+            assert await page.evaluate("document.querySelectorAll('.members tbody tr').length") == 3
+            assert page.troubles == []
+
+
+async def test_findings_of_one_kind_are_different_rows_and_end_with_one_mark(
+    daemon: SpawnedDaemon, tmp_path: Path
+) -> None:
+    async with shown(daemon.url, "", tmp_path) as page:
+        texts, is_same_row = await page.evaluate(
+            """(async () => {
+              const { OtherFindings } = await import("./static/findings.js");
+              const { html, render } = await import("./static/vendor/preact.js");
+              const place = document.createElement("div");
+              const rows = () => [...place.querySelectorAll("li")];
+              const draw = (topics) => render(html`<${OtherFindings} at=${{ group: { group_id: "g", members: [] } }}
+                told=${{ findings: topics.map((topic) => ({ kind: "no_such_topic", blocks: false, members: [],
+                  topics: [topic], sentence: `no ${topic}`, hint: "Is it a typo?", action: null })) }} />`, place);
+              draw(["one", "two"]);
+              const [, second] = rows();
+              const texts = rows().map((row) => row.textContent.trim());
+              draw(["two"]);
+              return [texts, rows()[0] === second];
+            })()"""
+        )
+        assert texts == ["no one. Is it a typo?", "no two. Is it a typo?"]
+        assert is_same_row
 
 
 async def test_a_copied_test_runs_and_names_members_as_a_test_knows_them(
