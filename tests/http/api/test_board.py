@@ -1,6 +1,10 @@
 """The board, the history of lags and the last commits over HTTP."""
 
+import asyncio
+
+from coordinator.runtime.partition_lifecycle import PartitionState
 from tests.broker.harness import Client
+from tests.control.clock.living_member import until
 from tests.http.api.api_port import serving_api
 from tests.http.api.test_groups import commit, join, members
 
@@ -15,6 +19,18 @@ async def test_the_board_names_the_worst_finding_of_each_group() -> None:
             assert groups["billing"]["worst"]["kind"] == "unowned"
             assert "orders-2 has no owner" in groups["billing"]["worst"]["sentence"]
             assert board["unavailable_partitions"] == 0
+
+
+async def test_the_board_counts_the_partitions_whose_groups_are_missing() -> None:
+    async with serving_api() as api:
+        await commit(api, "audit", 1)
+        number = api.server.runtime.find_partition("audit").number
+        move = asyncio.create_task(api.control.failover.failover_partition(number, 0, 60_000))
+        await until(lambda: api.server.runtime.partitions[number].state is PartitionState.LOADING)
+        board = (await api.call("GET", "/v1/board")).value
+        assert board["unavailable_partitions"] == 1
+        assert board["groups"] == []
+        move.cancel()
 
 
 async def test_findings_have_an_operation_with_its_arguments() -> None:
