@@ -178,7 +178,8 @@ async def test_a_failover_ends_on_the_page_over_a_link_that_is_slower_than_its_r
             await failover
             await page.until("!document.querySelector('.banner.away')")
             assert re.match("groupd serves billing again after ", await page.evaluate(text_of(".said")))
-            assert page.troubles == []
+            # Chromium logs the 503s of a load that the failover interrupts.
+            assert [trouble for trouble in page.troubles if "'source': 'network'" not in trouble] == []
 
 
 async def test_the_page_loads_an_absent_group_often_only_while_someone_may_see_it_return(
