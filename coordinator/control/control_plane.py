@@ -5,6 +5,7 @@ Each attribute of `ControlPlane` is one subject, and HTTP has one file for each.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -157,8 +158,8 @@ class ControlPlane:
         self.group_metrics = GroupMetricsSource(
             counts, self.ledger, self.clocks, services.data_plane, services.run_queue
         )
-        self.lag_histories = LagHistories(self.group_metrics, services.run_queue, services.loop)
-        services.group_events.subscribe(EventRank.METRICS, self.lag_histories.on_event)
+        subscribe = partial(services.group_events.subscribe, EventRank.METRICS)
+        self.lag_histories = LagHistories(self.group_metrics, subscribe, services.run_queue, services.loop)
 
     async def _freeze_clock(self, group_id: str) -> None:
         await self.clocks.set_clock(group_id, frozen=True, expires_disconnected=False)

@@ -10,11 +10,12 @@ import asyncio
 import logging
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
 
+from coordinator.broker.group_event_log import EventListener
 from coordinator.control.metrics_snapshot import GroupMetricsSource
 from coordinator.core import clock
 from coordinator.core.outcome import Now
@@ -91,12 +92,18 @@ class LagHistories:
     `MAX_GROUPS`. All methods belong to the event loop's thread."""
 
     def __init__(
-        self, source: GroupMetricsSource, run_queue: RunQueue, loop: asyncio.AbstractEventLoop
+        self,
+        source: GroupMetricsSource,
+        subscribe: Callable[[EventListener], None],
+        run_queue: RunQueue,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         """Create the histories. The first reader starts the sampling in a task of `loop`, which takes turns with
-        the other work of `run_queue`.
+        the other work of `run_queue`, and subscribes to the events of groups with `subscribe`.
         """
         self._source = source
+        self._subscribe: Callable[[EventListener], None] | None = subscribe
+        """None once it is called: events cost nothing before the first reader."""
         self._run_queue = run_queue
         self._loop = loop
         self._series: OrderedDict[str, LagSeries] = OrderedDict()
@@ -120,6 +127,9 @@ class LagHistories:
         """
         self._read_ns = clock.monotonic_ns()
         if self._sampler is None and not self._is_closed:
+            if self._subscribe is not None:
+                self._subscribe(self.on_event)
+                self._subscribe = None
             self._first_sample.clear()
             self._sampler = self._loop.create_task(self._sample_until_idle())
 

@@ -104,7 +104,7 @@ def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def create_histories(source: GroupMetricsSource, opened: list[LagHistories]) -> LagHistories:
     loop = asyncio.get_running_loop()
-    opened.append(LagHistories(source, RunQueue(loop), loop))
+    opened.append(LagHistories(source, lambda _: None, RunQueue(loop), loop))
     return opened[-1]
 
 
