@@ -249,7 +249,7 @@ class FaultyFiles:
                 other for other in list(self.disk_names) if other == name or other.startswith(name + "/")
             ]:
                 del self.disk_names[below]
-        for name, inode in list(self.names.items()):  # another thread may make files meanwhile
+        for name, inode in self.names.copy().items():  # another thread may make files meanwhile
             if _parent(name) == path and self.disk_names.get(name) is not inode:
                 self.disk_names[name] = inode
                 if inode.is_directory:  # a renamed directory keeps its content on disk
@@ -257,7 +257,7 @@ class FaultyFiles:
 
     def _adopt(self, directory: str) -> None:
         on_disk = set(map(id, list(self.disk_names.values())))
-        for name, inode in list(self.names.items()):  # another thread may make files meanwhile
+        for name, inode in self.names.copy().items():  # another thread may make files meanwhile
             if name.startswith(directory + "/") and id(inode) in on_disk:
                 self.disk_names[name] = inode
 
