@@ -59,20 +59,21 @@ from coordinator.topics.data_plane_answer import PartitionsAdded, TopicChange, T
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
 
 METADATA_MAX_AGE_MS: Final = 300_000
-"""How old a consumer's metadata may be by default, in every client (metadata.max.age.ms)."""
+"""The default maximum age of a consumer's metadata in every client (metadata.max.age.ms)."""
 
 
 class TopicAges:
-    """The times at which existing topics were created, or grew. Times are the process's, monotonic."""
+    """The times at which topics were created or got their last partitions, in monotonic milliseconds of the
+    process."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._started_ms = now_ms()
         self._changed: dict[str, int] = {}
-        """By topic: when it was created, or grew, in the life of this process."""
+        """The time of the last creation or growth in the life of this process, by topic."""
 
     def on_topics_changed(self, changes: Sequence[TopicChange]) -> None:
-        """Note changes of topics that have just happened."""
+        """Record the times of changes that have just happened."""
         for change in changes:
             if isinstance(change, TopicCreated | PartitionsAdded):
                 self._changed[change.name] = self._now_ms()
@@ -80,7 +81,8 @@ class TopicAges:
                 self._changed.pop(change.name, None)
 
     def find_since_ms(self, topic: str) -> int:
-        """Since when it has the partitions that it has, or since the start."""
+        """Return the time since when a topic has its current partitions, or the start of the process if that is
+        later."""
         return self._changed.get(topic, self._started_ms)
 
 
@@ -94,7 +96,7 @@ _Doubles = dict[tuple[MemberName, MemberName], list[PartitionKey]]
 
 
 class DoubleOwner:
-    """Checks each new assignment."""
+    """Checks each new assignment for partitions with two owners."""
 
     name: Final = OracleName.DOUBLE_OWNER
     severities: Final = frozenset({Severity.VIOLATION, Severity.NOTICE})
@@ -110,7 +112,8 @@ class DoubleOwner:
         self._context.schedule_check(self.name, event.group_id, CHECK_PERIOD_MS)
 
     def check_group(self, group_id: str) -> None:
-        """Report two owners of a partition in a consumer group, where a member gets only revoked partitions."""
+        """Check a consumer group for partitions that one member has yet to revoke and another member already
+        has."""
         view = self._context.find_group(group_id)
         if view is not None and view.type is GroupType.CONSUMER:
             self._context.run_long_check(partial(self._check_members, view))
@@ -232,7 +235,7 @@ class DoubleOwner:
 async def _read_claims(
     members: Sequence[MemberAssignment], budget: Budget
 ) -> list[tuple[MemberAssignment, list[PartitionKey]]]:
-    """Return the partitions that members claim to own, as far as the claims count, with the member of each."""
+    """Return the claims to owned partitions that count (KIP-792), each with the partitions of its member."""
     claims = []
     for member in members:
         subscription = decode_subscription_or_none(member.metadata)
@@ -250,7 +253,7 @@ async def _read_claims(
 
 
 MAX_GROUPS: Final = 10_000
-"""The number of groups of which the first generation is remembered."""
+"""The maximum number of groups for which the oracle remembers the first generation."""
 _STABLE: Final = ClassicGroupState.STABLE.value
 _EMPTY: Final = ClassicGroupState.EMPTY.value
 
@@ -265,9 +268,10 @@ class OrphanPartition:
         self._context = context
         self._topic_ages = topic_ages
         self._stable_ms: dict[str, int] = {}
-        """Since when the groups that are to be looked at are Stable; monotonic, the process's time."""
+        """The time at which each group to check became Stable, in monotonic milliseconds of the process."""
         self._first_ms: dict[str, int] = {}
-        """When groups began their first generation, if this process saw it; the newest last."""
+        """The time at which a group began its first generation, if this process saw it. The newest group comes
+        last."""
         self.handlers: dict[type[GroupEvent], EventHandler] = {
             RebalanceStarted: self._on_rebalance_started,
             RebalanceCompleted: self._on_rebalance_completed,
@@ -309,7 +313,7 @@ class OrphanPartition:
         self._first_ms.pop(event.group_id, None)
 
     def check_group(self, group_id: str) -> None:
-        """Whether a partition has no owner by now."""
+        """Start a check for partitions without an owner, if the group is still Stable."""
         view = self._context.find_group(group_id)
         if view is None or view.state != _STABLE or view.protocol_type != PROTOCOL_TYPE:
             self._stable_ms.pop(group_id, None)
@@ -319,7 +323,7 @@ class OrphanPartition:
                 self._context.run_long_check(partial(self._check_owners, view, stable_ms))
 
     async def _check_owners(self, view: GroupView, stable_ms: int, budget: Budget) -> None:
-        """Check the group as `view` shows it. Another rebalance, which changes `stable_ms`, ends the check."""
+        """Check the owners in `view`. A change of the group's `stable_ms` by another rebalance ends the check."""
         by_name = self._context.topics.by_name
         topics: set[str] = set()
         taken: set[PartitionKey] = set()
@@ -371,8 +375,8 @@ class OrphanPartition:
             self._context.schedule_check(self.name, view.group_id, min(due_ms.values()) - now_ms)
 
     def _find_known_ms(self, view: GroupView, topic: str) -> int:
-        """When a group knows of all partitions of a topic, at the latest: a consumer group does with its next
-        heartbeat, which comes within a session, others when their members do."""
+        """Return the time by which a group must know all partitions of a topic. A consumer group learns of them
+        with a heartbeat within the session timeout, a classic group when its members refresh their metadata."""
         since_ms = self._topic_ages.find_since_ms(topic)
         if view.type is GroupType.CONSUMER:
             session_ms = max((member.session_timeout_ms for member in view.members), default=0)
@@ -384,8 +388,8 @@ class OrphanPartition:
         return first_ms is not None and first_ms >= since_ms
 
     def _must_be_assigned(self, view: GroupView, topic: str) -> bool:
-        """Whether the assignor promises to assign all partitions of a topic, and certainly knows all of them: the
-        members of a group that is younger than the topic's last change have fetched its metadata since."""
+        """Return whether the assignor must assign all partitions of a topic. A classic assignor must do so if the
+        group is younger than the last change of the topic: its members have then fetched the metadata since."""
         if view.type is GroupType.CONSUMER:
             return True
         return view.protocol_name in KAFKA_ASSIGNORS and self._is_younger_than(
@@ -424,7 +428,7 @@ class OrphanPartition:
 def _read_subscribed_topics(
     member: MemberView, subscription: ConsumerProtocolSubscription | None
 ) -> Collection[str] | None:
-    """The topics that a member subscribes to; None where that cannot be read."""
+    """Return the topics that a member subscribes to, or None if they cannot be read."""
     if member.consumer is not None:
         return member.consumer.topics
     return None if subscription is None else subscription.topics
@@ -434,7 +438,7 @@ _MAX_NAMED: Final = 5
 
 
 class AssignmentToUnknownMember:
-    """Checks each assignment that a leader sends."""
+    """Checks each assignment that a leader sends for ids that are not members."""
 
     name: Final = OracleName.ASSIGNMENT_OF_NOBODY
     severities: Final = frozenset({Severity.NOTICE})

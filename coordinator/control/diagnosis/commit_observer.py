@@ -21,7 +21,8 @@ from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from protocol.records.group_record_schemas import OffsetCommitKey
 
 MAX_KEPT_COMMITS: Final = 20_000
-"""Stored commits that wait for a subscriber. The oldest ones beyond this number are dropped."""
+"""The maximum number of stored commits that wait for a subscriber. groupd drops the oldest ones beyond this
+number."""
 
 
 class StoredCommit(NamedTuple):

@@ -30,7 +30,7 @@ from protocol.error_codes import ErrorCode
 
 
 class CommitBeyondEnd:
-    """Checks each stored offset."""
+    """Checks whether stored offsets lie beyond the end of their partition."""
 
     name: Final = OracleName.COMMIT_BEYOND_END
     severities: Final = frozenset({Severity.NOTICE})
@@ -78,13 +78,13 @@ class CommitBeyondEnd:
 
 
 MAX_WRITERS: Final = 50_000
-"""Partitions of which it is remembered who wrote their offset last."""
+"""The maximum number of partitions for which the last writer is remembered."""
 
 _OffsetKey = tuple[str, str, int]
 
 
 class CommitWentBack:
-    """Checks each stored offset."""
+    """Checks whether stored offsets are lower than the previous ones of their partition."""
 
     name: Final = OracleName.COMMIT_WENT_BACK
     severities: Final = frozenset({Severity.NOTICE})
@@ -93,7 +93,7 @@ class CommitWentBack:
         self._context = context
         self.handlers: dict[type[GroupEvent], EventHandler] = {}
         self._last: dict[_OffsetKey, StoredCommit] = {}
-        """The newest last."""
+        """The last commit of each partition, the newest last."""
 
     def check_group(self, group_id: str) -> None:
         """This oracle schedules no check."""
@@ -110,7 +110,7 @@ class CommitWentBack:
         about = commit.topic, commit.partition, commit.writer.member_id
         if self._context.report_repeated((self.name, commit.group_id, about)):
             return
-        # Another writer may have stored an offset that is not remembered, such as a client of an earlier process.
+        # The oracle may not know the writer of `before`, for example a client of an earlier process.
         before = last if last is not None and last.offset == commit.before else None
         self._report(commit, commit.before, before, about)
 
@@ -166,11 +166,12 @@ _ZOMBIE_ERRORS: Final = frozenset(
 )
 
 MIN_LOOKUP_INTERVAL_MS: Final = 100
-"""Who owns the partition is looked up this often at most; of other commits it is not told."""
+"""The minimum time between two lookups of a partition's owner. Reports of commits in between leave the owner
+out."""
 
 
 class ZombieCommit:
-    """Checks each refused commit."""
+    """Checks commits that the coordinator refused."""
 
     name: Final = OracleName.ZOMBIE_COMMIT
     severities: Final = frozenset({Severity.NOTICE})
@@ -184,8 +185,8 @@ class ZombieCommit:
         """This oracle schedules no check."""
 
     def _may_look_up(self) -> bool:
-        """Looking up a group takes time, which a client that sends refused commits with ever new ids must not take
-        from others."""
+        """Return whether a lookup of a group is due. Lookups take time, and a client can send refused commits
+        with new ids without end."""
         now_ms = self._context.now_ms()
         if now_ms < self._next_lookup_ms:
             return False

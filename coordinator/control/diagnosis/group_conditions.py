@@ -32,7 +32,7 @@ class Condition(Protocol):
     """A condition on a group. Its texts are printable."""
 
     def is_met(self, snapshot: GroupSnapshot) -> bool:
-        """Whether it is so at a moment."""
+        """Return whether the condition holds in a snapshot."""
 
     def describe_unmet(self, snapshot: GroupSnapshot) -> UnmetCondition:
         """Describe the present state of a condition that does not hold."""
@@ -45,14 +45,15 @@ class Condition(Protocol):
         """Describe the condition that holds, in a few words; "" if the state of the group shows it."""
 
     def list_topics(self, snapshot: GroupSnapshot) -> frozenset[str]:
-        """The topics that it is about."""
+        """Return the topics that the condition is about."""
 
     def compute_due_ms(self, snapshot: GroupSnapshot) -> int | None:
-        """Return the group time after which it may hold without an event; None if time alone changes nothing."""
+        """Return the milliseconds of group time after which the condition may hold without an event, or None if
+        time alone cannot make it hold."""
 
     @property
     def reads_offsets(self) -> bool:
-        """Whether the condition needs the committed offsets."""
+        """Return whether the condition needs the committed offsets."""
 
 
 class BaseCondition:
@@ -71,7 +72,7 @@ class BaseCondition:
 
 
 _MAX_LISTED_MEMBERS = 1_000
-"""Members in a list of an answer."""
+"""The maximum number of members in a list of a response."""
 
 
 def _list_labels(snapshot: GroupSnapshot, members: tuple[MemberView, ...]) -> list[str]:
@@ -102,7 +103,7 @@ class StateCondition(BaseCondition):
 
 
 class MemberCountCondition(BaseCondition):
-    """So many members, at least and at most."""
+    """The group has at least and at most these numbers of members."""
 
     def __init__(self, least: int, most: int | None) -> None:
         self._least = least
@@ -155,7 +156,7 @@ def _format_count(members: int) -> str:
 
 
 class MembersPresentCondition(BaseCondition):
-    """Clients that are members."""
+    """The named clients are members."""
 
     def __init__(self, references: list[str]) -> None:
         self._references = references
@@ -228,7 +229,7 @@ class MembersAbsentCondition(BaseCondition):
 
 
 class GenerationCondition(BaseCondition):
-    """A generation, or a later one."""
+    """The group has this generation or a later one."""
 
     def __init__(self, least: int) -> None:
         self._least = least
@@ -247,7 +248,7 @@ class GenerationCondition(BaseCondition):
 
 
 class QuietCondition(BaseCondition):
-    """No rebalance for so long, in group time."""
+    """The group has not rebalanced for a duration, in group time."""
 
     def __init__(self, quiet_ms: int) -> None:
         self._quiet_ms = quiet_ms

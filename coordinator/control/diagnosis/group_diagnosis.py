@@ -50,15 +50,15 @@ FindingProvider = Callable[[GroupView], list[GroupFinding]]
 
 
 def collect_findings(snapshot: GroupSnapshot, providers: Sequence[FindingProvider]) -> Sequence[GroupFinding]:
-    """Return the findings about a group by weight: blocking ones first, and of these the findings of providers
-    first, because what an operator did is the cause of the others."""
+    """Return the findings about a group by weight. Blocking findings come first, and among them those of the
+    providers, because operator actions cause the others."""
     provided = [] if snapshot.view is None else [one for find in providers for one in find(snapshot.view)]
     found = [*provided, *snapshot.compute_once(_find_in_snapshot)]
     return tuple(sorted(found, key=lambda finding: not finding.blocks))
 
 
 def _find_in_snapshot(snapshot: GroupSnapshot) -> Sequence[GroupFinding]:
-    """Return the findings of the finders. A ghost member has no other finding."""
+    """Return the findings of all finders, without further findings about ghost members."""
     found = [finding for finder in FINDERS for finding in finder(snapshot)]
     ghosts = {member_id for finding in found if finding.kind == "ghost" for member_id in finding.members}
     return tuple(
@@ -100,12 +100,12 @@ def explain_snapshot(snapshot: GroupSnapshot, providers: Sequence[FindingProvide
 
 
 def collect_hints(found: Sequence[GroupFinding]) -> list[str]:
-    """Return the different hints of findings, in their order."""
+    """Return the distinct hints of findings, in the order of the findings."""
     return list(dict.fromkeys(finding.hint for finding in found if finding.hint is not None))
 
 
 def format_explanation(explained: Explanation) -> str:
-    """Format an explanation as text: the state, the findings, the remedies with their requests."""
+    """Format an explanation as text: the state, the findings, and the remedies with their API requests."""
     lines = [explained.detail]
     lines += [f"- {finding.sentence}." for finding in explained.findings]
     lines += dict.fromkeys(_format_remedy(one) for one in explained.findings if one.hint is not None)
@@ -121,8 +121,9 @@ _MAX_FINDINGS = 5
 
 @wire_name("Met")
 class WaitResult(Struct, frozen=True, kw_only=True):
-    """The group is as it was to be, and what that says is durable. `seq` is the number of the last event by then,
-    for `after` of a later wait, and `mark` that of the process ("`mark`.`seq`"); `detail` is a sentence."""
+    """The result of a wait whose conditions held. The records that the conditions rely on are durable. `seq` is
+    the number of the last event at that time, for `after` of a later wait. `mark` identifies the process of that
+    number ("`mark`.`seq`"). `detail` is a sentence."""
 
     waited_ms: int
     seq: int
@@ -132,7 +133,7 @@ class WaitResult(Struct, frozen=True, kw_only=True):
 
 
 def build_wait_result(snapshot: GroupSnapshot, conditions: Sequence[Condition], waited_ms: int) -> WaitResult:
-    """All conditions held at a moment."""
+    """Return the result of a wait after `waited_ms` milliseconds. All conditions hold in the snapshot."""
     view = snapshot.view
     summary = GroupSummary(
         group_id=snapshot.group_id,
@@ -151,7 +152,7 @@ def build_wait_result(snapshot: GroupSnapshot, conditions: Sequence[Condition], 
 
 
 def format_wait_result(answer: WaitResult) -> str:
-    """The result of a wait as text."""
+    """Format the result of a wait as text."""
     return f"{answer.detail}\n"
 
 
@@ -167,9 +168,9 @@ def not_met_problem(
     Args:
         snapshot: the state of the group.
         conditions: all conditions.
-        waited_ms: how long the caller waited; None for a single test.
+        waited_ms: how long the caller waited, in milliseconds; None for a single test.
         joins_before: the number of JoinGroup requests before the wait.
-        providers: sources of findings about what operators did.
+        providers: sources of findings about operator actions.
     """
     wrong = [condition for condition in conditions if not condition.is_met(snapshot)]
     found = collect_findings(snapshot, providers)
@@ -203,7 +204,7 @@ def not_met_problem(
 
 
 def not_durable_problem(snapshot: GroupSnapshot, waited_ms: int) -> Problem:
-    """Return the Problem of a wait whose conditions hold but are not confirmed by the disk."""
+    """Return the Problem of a wait whose conditions hold in records that the disk has not confirmed."""
     is_so = f"All conditions hold, but the log was not synced within {format_seconds(waited_ms)}."
     detail = f"{describe_state(snapshot)} {is_so}"
     title = f"{snapshot.name} does not durably meet the conditions after {format_seconds(waited_ms)}"
@@ -239,7 +240,8 @@ def _wants_members(wrong: Sequence[Condition]) -> bool:
 def _format_met(
     snapshot: GroupSnapshot, conditions: Sequence[Condition], summary: GroupSummary, waited_ms: int
 ) -> str:
-    """`billing is Stable: generation 2, 3 members, 6 of 6 partitions of orders owned (0.9 s)`."""
+    """Return text such as `billing is Stable: generation 2, 3 members, 6 of 6 partitions of orders owned (0.9
+    s)`."""
     waited = format_seconds(waited_ms)
     if snapshot.view is None:
         return f"Group {snapshot.name} does not exist: {why_absent(snapshot.removal)} ({waited})"

@@ -20,13 +20,13 @@ from coordinator.group.event_details import AwaitedMember, AwaitedRequest, Membe
 from coordinator.group.group_view import MemberView
 
 _MAX_FINDINGS = 5
-"""Findings of a kind."""
+"""The maximum number of findings of one kind."""
 HEARTBEAT_INTERVAL_MS: Final = 3_500
-"""Clients send heartbeats every 3 s by default. A client that was silent for less may get its response soon."""
+"""Clients send heartbeats every 3 s by default. A client with a shorter silence may get its response soon."""
 
 
 def is_ghost(snapshot: GroupSnapshot, member: MemberView) -> bool:
-    """Whether the connection of a member has joined again under a new id: its client has forgotten the old one."""
+    """Return whether a client has abandoned a member id: its connection has joined again under a new one."""
     return _find_successor(snapshot, member) is not None
 
 
@@ -38,7 +38,7 @@ def _find_successor(snapshot: GroupSnapshot, member: MemberView) -> MemberView |
 
 
 def find_ghosts(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Yield members that their client has abandoned."""
+    """Yield a finding for each member id that its client has abandoned."""
     found = [
         (member, successor)
         for member in snapshot.all_members
@@ -60,7 +60,7 @@ def find_ghosts(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
 
 
 def find_awaited_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Members that a rebalance waits for, with the likely activity of each."""
+    """Yield the members that a rebalance waits for, with the likely activity of each."""
     view = snapshot.view
     if view is None or view.rebalance is None:
         return
@@ -142,18 +142,18 @@ def _explain_awaited(snapshot: GroupSnapshot, one: AwaitedMember, phase_ms: int)
 
 
 def _is_gone(connection: ConnectionState, silent_ms: int, session_ms: int) -> bool:
-    """Whether a member has lost its connection. After a restart, or a move of the coordinator, its client needs a
-    moment to connect: then a member is gone only once its heartbeat is late."""
+    """Return whether a member has lost its connection. After a restart or a move of the coordinator its client
+    needs time to reconnect, so the member is then gone only if its heartbeat is late."""
     return not connection.is_connected and (connection.is_heard or _is_late(silent_ms, session_ms))
 
 
 def _is_late(silent_ms: int, session_ms: int) -> bool:
-    """Whether a member should have sent a heartbeat by now."""
+    """Return whether a heartbeat of a member is overdue."""
     return silent_ms >= min(HEARTBEAT_INTERVAL_MS, session_ms // 3)
 
 
 def find_disconnected_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Members of a group at rest that have no connection: it does not know yet that they are dead."""
+    """Yield members of a settled group that have no connection. Their sessions have not ended yet."""
     waited = {one.member.member_id for one in snapshot.awaited}
     found = 0
     for member in snapshot.members:
@@ -188,7 +188,7 @@ def find_disconnected_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]
 
 
 def _format_unread(snapshot: GroupSnapshot, member: MemberView) -> str:
-    """`, and until then orders-2..3 has no reader`: the partitions that a lost member holds."""
+    """Return the partitions that a lost member holds, such as `, and until then orders-2..3 has no reader`."""
     partitions = snapshot.assignments.get(member.name.member_id, {})
     held = [format_ranges(topic, numbers) for topic, numbers in sorted(partitions.items()) if numbers]
     if not held:
@@ -198,7 +198,7 @@ def _format_unread(snapshot: GroupSnapshot, member: MemberView) -> str:
 
 
 def find_silent_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Members of a group at rest that are connected and let more than a third of their session pass."""
+    """Yield connected members of a settled group whose silence exceeds a third of their session timeout."""
     if not snapshot.is_settled:
         return
     found = 0
@@ -271,7 +271,7 @@ def _expire_action(snapshot: GroupSnapshot, name: MemberName, label: str | None 
 
 
 def find_members_left_out(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Members that the leader's assignment does not name."""
+    """Yield members that are missing from the leader's assignment."""
     view = snapshot.view
     if view is None or not snapshot.is_stable:
         return
@@ -363,7 +363,7 @@ def find_ownership_errors(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
 
 
 def _format_readers(snapshot: GroupSnapshot, topic: str) -> str:
-    """`alice, bob subscribe`."""
+    """Return the members that subscribe to a topic, such as `alice, bob subscribe`."""
     readers = [
         member.name
         for member in snapshot.all_members
@@ -373,7 +373,7 @@ def _format_readers(snapshot: GroupSnapshot, topic: str) -> str:
 
 
 def find_different_subscriptions(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Different subscriptions in one group: two services with one group id by mistake, often."""
+    """Yield different subscriptions in one group. Often two services share a group id by mistake."""
     by_topics: dict[frozenset[str], list[str]] = {}
     for member_id, topics in snapshot.subscriptions.items():
         by_topics.setdefault(topics, []).append(member_id)
@@ -412,7 +412,7 @@ def _format_exclusive(snapshot: GroupSnapshot, topics: frozenset[str], member_id
 
 
 def find_idle_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Members that were assigned nothing, in words that the leader chose."""
+    """Yield members without any assigned partition, and the reason."""
     if not snapshot.is_settled or not snapshot.are_consumers:
         return
     members = [
@@ -452,11 +452,12 @@ def find_idle_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
 
 _MAX_IDS = 100
 _MIN_INSTANCES: Final = 2
-"""So many ids of static members of one client that ran out of time are one too many to be an accident."""
+"""The number of expired instance ids of one client from which the ids are considered generated at each start."""
 
 
 def find_timeout_conflicts(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Sessions that outlast the rebalance timeout, and rebalance timeouts of which the longest rules."""
+    """Yield sessions longer than the rebalance timeout, and different rebalance timeouts, of which the longest
+    counts."""
     longer = [
         member for member in snapshot.members if member.session_timeout_ms > member.rebalance_timeout_ms
     ]
@@ -494,7 +495,7 @@ def find_timeout_conflicts(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
 
 
 def find_assignor_conflicts(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Members that offer different assignors: only one that all offer can be chosen."""
+    """Yield members that offer different assignors. The group can only use an assignor that all members offer."""
     by_protocols: dict[tuple[str, ...], list[str]] = {}
     for member in snapshot.all_members:
         by_protocols.setdefault(member.protocols, []).append(member.name.member_id)

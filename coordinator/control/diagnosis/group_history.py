@@ -39,8 +39,8 @@ _MAX_WHY: Final = 300
 
 
 class RefusedJoins:
-    """The JoinGroups of one client that were refused since it last joined: how many, and of the last one when and
-    why. `reason` is printable."""
+    """The refused JoinGroups of one client since it last joined: their number, and the time and printable reason
+    of the last one."""
 
     __slots__ = ("at_ms", "count", "reason")
 
@@ -51,7 +51,7 @@ class RefusedJoins:
 
 
 class ExpiredInstance(NamedTuple):
-    """A static member that ran out of time, as printable names."""
+    """A static member whose session expired, as printable names."""
 
     group_instance_id: str
     client_id: str
@@ -59,12 +59,15 @@ class ExpiredInstance(NamedTuple):
 
 
 class GroupHistory:
-    """The history of one group. Times are monotonic group time.
+    """The history of one group. Times are monotonic group time in milliseconds.
 
-    `told_to_rejoin`: members that have yet to rejoin, and since when; `unknown_assignees`: ids in the assignment of
-    `assigned_generation` that do not belong to a member; `refused_joins`: by printable client id;
-    `expired_instances`: static members whose session expired, newest last; `join_count` counts JoinGroups;
-    `changed_ms`: the last change of the epoch or target of a consumer group, or of the assignment of a member.
+    - `told_to_rejoin`: the members that have yet to rejoin, each with the time since when.
+    - `unknown_assignees`: ids in the assignment of `assigned_generation` that do not belong to a member.
+    - `refused_joins`: refused JoinGroups by printable client id.
+    - `expired_instances`: static members whose session expired, newest last.
+    - `join_count`: the number of JoinGroups.
+    - `changed_ms`: the time of the last change of a consumer group's epoch or target, or of a member's
+      assignment.
     """
 
     __slots__ = (
@@ -87,26 +90,26 @@ class GroupHistory:
         self.changed_ms: int | None = None
 
     def on_rebalance_started(self, event: RebalanceStarted, now_ms: int) -> None:
-        """A rebalance has begun: all members have to rejoin."""
+        """Record that all members have to rejoin."""
         self.told_to_rejoin.clear()
 
     def on_rebalance_completed(self, event: RebalanceCompleted, now_ms: int) -> None:
-        """All members have rejoined, or left."""
+        """Record that all members have rejoined or left."""
         self.told_to_rejoin.clear()
 
     def on_told_to_rejoin(self, event: MemberToldToRejoin, now_ms: int) -> None:
-        """A member got REBALANCE_IN_PROGRESS."""
+        """Record that a member got REBALANCE_IN_PROGRESS."""
         if len(self.told_to_rejoin) < MAX_TOLD:
             self.told_to_rejoin.setdefault(event.member.member_id, now_ms)
 
     def on_join(self, event: MemberJoined | MemberRejoined | MemberIdRequired, now_ms: int) -> None:
-        """A JoinGroup was accepted, or answered with a member id."""
+        """Record a JoinGroup that was accepted or answered with a member id."""
         self.join_count += 1
         self.told_to_rejoin.pop(event.member.member_id, None)
         self.refused_joins.pop(format_name(event.member.client_id), None)
 
     def on_join_refused(self, event: JoinRefused, now_ms: int) -> None:
-        """A JoinGroup was refused."""
+        """Record a refused JoinGroup."""
         self.join_count += 1
         client_id = format_name(event.member.client_id)
         joins = self.refused_joins.get(client_id)
@@ -120,7 +123,7 @@ class GroupHistory:
         joins.reason = printable(f"{event.error.name}, {why}" if why else event.error.name, _MAX_WHY)
 
     def on_member_expired(self, event: MemberExpired, now_ms: int) -> None:
-        """The session of a member has expired."""
+        """Record the expired session of a static member."""
         self.told_to_rejoin.pop(event.member.member_id, None)
         member = event.member
         if member.group_instance_id is not None:
@@ -133,14 +136,14 @@ class GroupHistory:
                 self.expired_instances.popitem(last=False)
 
     def on_assignment_received(self, event: AssignmentReceived, now_ms: int) -> None:
-        """The leader sent an assignment."""
+        """Record the unknown ids in the assignment of the leader."""
         self.unknown_assignees = tuple(
             [format_name(shorten_member_id(member_id)) for member_id in event.strangers[:MAX_STRANGERS]]
         )
         self.assigned_generation = event.generation_id
 
     def on_group_changed(self, event: GroupEvent, now_ms: int) -> None:
-        """The epoch or the target of a consumer group, or the assignment of a member, has changed."""
+        """Record the time of a change of a consumer group's epoch or target, or of a member's assignment."""
         self.changed_ms = now_ms
 
 
@@ -149,7 +152,7 @@ NO_HISTORY: Final = GroupHistory()
 
 
 class GroupHistories:
-    """Listens to the events of groups."""
+    """Maintains the histories of groups from their events."""
 
     def __init__(self) -> None:
         self.last_seq = -1
@@ -157,7 +160,7 @@ class GroupHistories:
         self._groups: OrderedDict[str, GroupHistory] = OrderedDict()
 
     def find_history(self, group_id: str) -> GroupHistory:
-        """Return the history of a group. The caller must not change it."""
+        """Return the history of a group, which the caller must not change."""
         return self._groups.get(group_id, NO_HISTORY)
 
     def on_event(self, event: GroupEvent, number: int, now: Now) -> None:

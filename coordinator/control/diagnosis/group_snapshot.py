@@ -40,7 +40,7 @@ Partitions = Mapping[str, Sequence[int]]
 Offsets = Mapping[tuple[str, int], int]
 
 NO_GROUP_STATE: Final = "Dead"
-"""What DescribeGroups says of a group that does not exist."""
+"""The state that DescribeGroups returns for a group that does not exist."""
 
 
 class ConnectionState(Struct, frozen=True):
@@ -76,7 +76,7 @@ class ClusterView(Protocol):
         """Return the log ends of a partition; None while it is offline."""
 
     def find_connections(self, view: GroupView) -> Mapping[str, ConnectionState]:
-        """The connections of the members of a group, by member id."""
+        """Return the connections of the members of a group, by member id."""
 
     def list_rebalances(self, group_id: str, after: int) -> Sequence[LedgerEntry]:
         """Return the ledger entries of a group that were closed after an event number.
@@ -85,13 +85,13 @@ class ClusterView(Protocol):
         """
 
     def find_removal(self, group_id: str) -> GroupRemoval | None:
-        """The last removal of a group, which may exist again."""
+        """Return the last removal of a group, even if the group exists again."""
 
     def find_similar_groups(self, group_id: str) -> list[str]:
-        """Names of groups that are like one."""
+        """Return names of groups that are similar to a name."""
 
     def find_similar_topics(self, topic: str) -> list[str]:
-        """Names of topics that are like one."""
+        """Return names of topics that are similar to a name."""
 
 
 @dataclass(eq=False)
@@ -116,7 +116,8 @@ class GroupSnapshot:
     _computed: dict[Callable[["GroupSnapshot"], Any], Any] = field(default_factory=dict, init=False)
 
     def compute_once(self, work: Callable[["GroupSnapshot"], T]) -> T:
-        """Return the result of `work`, computed once: waits that began together fail together."""
+        """Return the result of `work`, computed once per snapshot: many waits that fail together share the
+        result."""
         if work not in self._computed:
             self._computed[work] = work(self)
         result: T = self._computed[work]
@@ -129,25 +130,25 @@ class GroupSnapshot:
 
     @property
     def state(self) -> str | None:
-        """None where nothing can be seen."""
+        """The state of the group; None while the group is unavailable."""
         if self.unavailable is not None:
             return None
         return NO_GROUP_STATE if self.view is None else self.view.state
 
     @property
     def removal(self) -> GroupRemoval | None:
-        """The removal of a group that existed and does not exist any more."""
+        """The removal of a group that does not exist any more."""
         is_absent = self.view is None and self.unavailable is None
         return self.cluster.find_removal(self.group_id) if is_absent else None
 
     @property
     def is_stable(self) -> bool:
-        """Whether there is an assignment that holds."""
+        """Whether the current assignment is complete (Stable)."""
         return self.view is not None and self.view.state == STABLE.value
 
     @property
     def is_settled(self) -> bool:
-        """Whether it holds, and all have fetched it."""
+        """Whether the group is Stable and all members have fetched their assignment."""
         return self.is_stable and self.view is not None and self.view.rebalance is None
 
     @cached_property
@@ -177,12 +178,12 @@ class GroupSnapshot:
 
     @cached_property
     def awaited(self) -> tuple[AwaitedMember, ...]:
-        """Whom the group waits for."""
+        """Return the members that the group waits for."""
         return () if self.view is None or self.view.rebalance is None else self.view.rebalance.awaited
 
     @cached_property
     def labels(self) -> MemberLabels:
-        """Return the names of its members."""
+        """Return the display names of the members."""
         pending: Sequence[MemberName] = []
         if self.view is not None:
             pending = [one.name for one in self.view.pending]
@@ -190,11 +191,11 @@ class GroupSnapshot:
 
     @cached_property
     def connections(self) -> Mapping[str, ConnectionState]:
-        """The connections of its members, by member id."""
+        """The connections of the members, by member id."""
         return {} if self.view is None else self.cluster.find_connections(self.view)
 
     def find_members(self, reference: str) -> list[MemberView]:
-        """The members that a reference is about, newcomers among them."""
+        """Return the members that match a reference, newcomers included."""
         return [member for member in self.all_members if matches_reference(member.name, reference)]
 
     def list_rebalances(self, after: int) -> Sequence[LedgerEntry]:
@@ -227,12 +228,12 @@ class GroupSnapshot:
 
     @cached_property
     def are_consumers(self) -> bool:
-        """Whether its members speak the consumer protocol, so that subscriptions and assignments can be read."""
+        """Whether the members use the consumer protocol, so that subscriptions and assignments can be read."""
         return self.view is not None and self.view.protocol_type == PROTOCOL_TYPE
 
     @cached_property
     def subscriptions(self) -> dict[str, frozenset[str]]:
-        """Return the subscription of each member, by member id, if it can be decoded."""
+        """Return the subscriptions that can be decoded, by member id."""
         found: dict[str, frozenset[str]] = {}
         if not self.are_consumers:
             return found
@@ -250,7 +251,7 @@ class GroupSnapshot:
 
     @cached_property
     def assignments(self) -> dict[str, Partitions]:
-        """Return the assignment of each member, by member id, if it can be decoded."""
+        """Return the assignments that can be decoded, by member id."""
         found: dict[str, Partitions] = {}
         if self.are_consumers:
             for member in self.all_members:
@@ -261,7 +262,7 @@ class GroupSnapshot:
 
     @property
     def are_assignments_read(self) -> bool:
-        """Whether the partitions of every member are known."""
+        """Whether the assigned partitions of every member are known."""
         return len(self.assignments) == len(self.all_members)
 
     @cached_property
@@ -279,7 +280,7 @@ class GroupSnapshot:
         return self._find_miscounted(topic)[0]
 
     def find_owned_twice(self, topic: str) -> Sequence[int]:
-        """Return the partitions with several owners."""
+        """Return the partitions of a topic that have several owners."""
         return self._find_miscounted(topic)[1]
 
     def _find_miscounted(self, topic: str) -> tuple[Sequence[int], Sequence[int]]:
@@ -316,7 +317,7 @@ class GroupSnapshot:
 
 
 _MAX_COMPARED: Final = 200
-"""Names: comparing two takes a while."""
+"""The maximum number of names that a search for similar names compares."""
 _MAX_ENTRIES: Final = 1_000
 _STATE_TEXTS: Final[Mapping[PartitionState, str]] = {
     PartitionState.ABSENT: "is not on this broker: it was released, or is not claimed yet",
@@ -329,7 +330,7 @@ class RebalanceSource(Protocol):
     """The part of the ledger that a snapshot reads."""
 
     listeners: list[Callable[[LedgerEntry], None]]
-    """Called, each, with an entry that has just been closed."""
+    """Called with each entry that the ledger has just closed."""
 
     def list_entries(
         self, group_id: str | None = None, after: int = -1, limit: int = 100

@@ -53,17 +53,17 @@ from protocol.messages.offset_fetch import (
 )
 
 _SPACED_FROM_MS: Final = 1
-"""What takes longer than this is done again after nine times as long at the earliest."""
+"""The duration in milliseconds from which evaluations are spaced. The next one then waits nine times as long."""
 _PAUSE_FACTOR: Final = 9
 _SNAPSHOT_MAX_AGE_MS: Final = 20
 _MANY_OFFSETS: Final = 1_000
 _MANY_OFFSETS_PAUSE_S: Final = 0.1
-"""So long the next reading waits where there are many."""
+"""The pause before the next read of a group with many committed offsets."""
 
 
 class Waiter:
-    """A pending wait. `result` gets the snapshot in which all conditions held; `joins_before` is how many
-    JoinGroups had come when the wait began."""
+    """A pending wait. `result` gets the snapshot in which all conditions held. `joins_before` is the number of
+    JoinGroups before the wait."""
 
     __slots__ = ("conditions", "joins_before", "reads_offsets", "result")
 
@@ -80,14 +80,14 @@ class Waiter:
         return self.result.done()
 
     def compute_due_ms(self, snapshot: GroupSnapshot) -> int | None:
-        """Return the group time after which the wait may succeed without an event."""
+        """Return the remaining group time in milliseconds after which the wait may succeed without an event."""
         due = [condition.compute_due_ms(snapshot) for condition in self.conditions]
         known = [one for one in due if one]
         return max(known) if known else None
 
 
 class GroupWaitQueue:
-    """All methods belong to the event loop's thread."""
+    """The waits on one group. All methods belong to the event loop's thread."""
 
     def __init__(
         self, group_id: str, partition: int, snapshots: SnapshotSource, group_client: InternalGroupClient
@@ -105,7 +105,7 @@ class GroupWaitQueue:
         self._is_stale = False
         self._reading: asyncio.Task[None] | None = None
         self._next_read: asyncio.Future[None] | None = None
-        """Who waits for the reading that begins next."""
+        """Completes with the read of the offsets that begins next."""
         self._evaluation: asyncio.Handle | None = None
         self._not_before_ms = 0
         self._wakeup: asyncio.TimerHandle | None = None
@@ -123,8 +123,8 @@ class GroupWaitQueue:
         self.reader_count -= waiter.reads_offsets
 
     def take_snapshot(self) -> GroupSnapshot:
-        """The group now, with its offsets as they are known. Many ask at once when their time is up: where nothing
-        has happened, a moment lasts a little."""
+        """Return a snapshot of the group with the last known offsets. Waits that expire together share a snapshot
+        for up to 20 ms, unless the group has changed."""
         now_ms = clock.monotonic_ms()
         if self._snapshot is None or now_ms - self._snapshot_ms > _SNAPSHOT_MAX_AGE_MS:
             self._snapshot, self._snapshot_ms = (
@@ -136,7 +136,8 @@ class GroupWaitQueue:
     # Evaluation
 
     def schedule_evaluation(self) -> None:
-        """Something happened to it: looks at the end of this iteration, or when it may be looked at again."""
+        """Evaluate the waits after a change: at the end of this loop iteration, or later if evaluations are
+        slow."""
         self._snapshot = None
         if self._evaluation is not None:
             return
@@ -162,7 +163,7 @@ class GroupWaitQueue:
             self._not_before_ms = ended_ns // 1_000_000 + _PAUSE_FACTOR * took_ms
 
     def _schedule_wakeup(self, due_ms: int | None, snapshot: GroupSnapshot) -> None:
-        """Looks again when so much group time has passed, should the clock of the group run."""
+        """Evaluate again when the group time `due_ms` from now is reached, if the clock of the group runs."""
         if self._wakeup is not None:
             self._wakeup.cancel()
             self._wakeup = None
@@ -186,7 +187,8 @@ class GroupWaitQueue:
         await asyncio.shield(self._next_read)
 
     def on_offsets_changed(self) -> None:
-        """Something was committed, or removed: looks when it is durable."""
+        """Read the committed offsets again after a change, and evaluate the waits when the offsets are
+        durable."""
         self._is_stale = True
         if self._reading is None:
             self._reading = self._loop.create_task(self._read_until_current())
@@ -210,7 +212,7 @@ class GroupWaitQueue:
     # End
 
     def release_waiters(self) -> None:
-        """Complete all waits with the current state."""
+        """Complete all waits with the current snapshot."""
         snapshot = self.take_snapshot()
         for waiter in self.waiters:
             if not waiter.result.done():
@@ -224,13 +226,13 @@ class GroupWaitQueue:
 
 
 MAX_WAITERS: Final = 4_096
-"""Of all groups together."""
+"""The maximum number of waits on all groups together."""
 DISK_TIMEOUT_S: Final = 5.0
 """The minimum time to wait for the disk when the observed state is not durable yet, seconds."""
 
 
 class GroupWaits:
-    """All methods belong to the event loop's thread."""
+    """The waits on all groups. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -265,12 +267,16 @@ class GroupWaits:
     # Waits and checks
 
     async def wait_for_conditions(self, group_id: str, body: GroupConditions, within_ms: int) -> WaitResult:
-        """Wait, in real time, until a group meets the conditions and its state is durable. Raises Problem:
-        bad-request, not-met, not-possible, too-many."""
+        """Wait, in real time, until a group meets the conditions and its state is durable.
+
+        Raises:
+            Problem: bad-request, not-met, not-possible, too-many.
+        """
         return await self._wait_for(group_id, body, within_ms, is_check=False)
 
     async def check_conditions(self, group_id: str, body: GroupConditions) -> WaitResult:
-        """Whether a group is so now. Raises Problem: bad-request, not-met, not-possible, too-many."""
+        """Check whether a group meets the conditions now. Raises Problem: bad-request, not-met, not-possible,
+        too-many."""
         return await self._wait_for(group_id, body, 0, is_check=True)
 
     def explain_group(self, group_id: str) -> Explanation:
@@ -278,12 +284,13 @@ class GroupWaits:
         return explain_snapshot(self.take_snapshot(group_id), self.finding_providers)
 
     def find_worst(self, group_id: str) -> GroupFinding | None:
-        """Return the blocking finding of a group with the greatest weight, None without one."""
+        """Return the blocking finding of a group with the greatest weight, or None if nothing blocks the
+        group."""
         found = collect_findings(self.take_snapshot(group_id), self.finding_providers)
         return found[0] if found and found[0].blocks else None
 
     def take_snapshot(self, group_id: str) -> GroupSnapshot:
-        """A group now, as conditions see it."""
+        """Return the snapshot of a group that conditions are evaluated on."""
         return self.snapshots.take_snapshot(group_id)
 
     async def _wait_for(
@@ -312,7 +319,7 @@ class GroupWaits:
             self._remove_waiter(queue, waiter)
 
     async def _await_met(self, queue: GroupWaitQueue, waiter: Waiter, within_ms: int) -> GroupSnapshot:
-        """The moment at which it was so, or the last one."""
+        """Return the snapshot in which all conditions held, or the current one after the time limit."""
         try:
             async with asyncio.timeout(within_ms / 1000 if within_ms else DISK_TIMEOUT_S):
                 if waiter.reads_offsets:
@@ -366,7 +373,7 @@ class GroupWaits:
             self._services.group_events.unsubscribe_from_commits(self._on_commit)
 
     def close(self) -> None:
-        """Complete every wait with the current state."""
+        """Complete every wait with the current snapshot of its group."""
         for queue in self._queues.values():
             queue.release_waiters()
 
@@ -412,7 +419,7 @@ class GroupWaits:
 
 
 _OFFSET_FETCH_VERSION = 8
-"""The first of OffsetFetch that asks for several groups."""
+"""The first version of OffsetFetch with several groups in one request."""
 
 
 async def read_committed_offsets(group_client: InternalGroupClient, group_id: str) -> Offsets | None:

@@ -1,4 +1,4 @@
-"""Names of the members of a group in sentences."""
+"""Display names of the members of a group."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,8 +14,9 @@ _MAX_NAME: Final = 80
 
 
 class MemberLabels:
-    """The shortest name that fits exactly one of some members: the client id, else the instance id, else the member
-    id without the end of its UUID. All are printable. A name does not fit if it is any name of another member."""
+    """Maps each member to its shortest unambiguous name: the client id, else the instance id, else the member id
+    with a shortened UUID. A name is ambiguous if another member has it as any of its ids. All names are
+    printable."""
 
     def __init__(self, names: Iterable[MemberName]) -> None:
         self._names = {name.member_id: name for name in names}
@@ -24,7 +25,7 @@ class MemberLabels:
             self._members_by_reference.update({*name[:3]})  # a member counts once, also with two equal names
 
     def find_label(self, name: MemberName) -> str:
-        """Return the name of a member, which need not be in the group."""
+        """Return the display name of a member, which need not be in the group."""
         reference = self.find_reference(name)
         if reference != name.member_id:
             return format_name(reference)
@@ -46,22 +47,22 @@ class MemberLabels:
         return format_name(shorten_member_id(member_id)) if name is None else self.find_label(name)
 
     def format_labels(self, names: Iterable[MemberName]) -> str:
-        """`alice, bob and 8 more`."""
+        """Format the display names of members as text, such as `alice, bob and 8 more`."""
         return format_list([self.find_label(name) for name in names])
 
 
 def matches_reference(name: MemberName, reference: str) -> bool:
-    """Return whether a reference (client id, instance id or member id) means a member."""
+    """Return whether a reference (client id, instance id or member id) matches a member."""
     return reference in (name.client_id, name.group_instance_id, name.member_id)
 
 
 def format_name(text: str) -> str:
-    """A name from a client, for a sentence."""
+    """Return a client's name in printable form for a sentence."""
     return printable(text, _MAX_NAME)
 
 
 def format_list(texts: Sequence[str], most: int = MAX_NAMED) -> str:
-    """`alice, bob and 8 more`."""
+    """Format texts as a list of at most `most` of them, such as `alice, bob and 8 more`."""
     return format_counted_list(texts[:most], len(texts))
 
 

@@ -25,11 +25,11 @@ LongCheck = Callable[[Budget], Coroutine[Any, Any, None]]
 
 
 class Oracle(Protocol):
-    """A rule that is checked all the time."""
+    """A rule that groupd checks continuously."""
 
     @property
     def name(self) -> OracleName:
-        """The name of the rule."""
+        """The name of the oracle."""
 
     @property
     def severities(self) -> frozenset[Severity]:
@@ -44,11 +44,11 @@ class Oracle(Protocol):
 
 
 CHECK_PERIOD_MS: Final = 1000
-"""Looks at groups are taken together, once in that time."""
+"""The period of scheduled checks in milliseconds. Checks within one period run together."""
 
 
 class OracleConfig(Struct, frozen=True):
-    """The properties of the oracles."""
+    """The configuration properties of the oracles."""
 
     oracle_orphan_ms: int
     oracle_stuck_ms: int
@@ -60,12 +60,12 @@ class OracleContext(Protocol):
 
     @property
     def config(self) -> OracleConfig:
-        """The properties of the oracles."""
+        """The configuration properties of the oracles."""
 
     # Data
 
     def now_ms(self) -> int:
-        """The process's monotonic time."""
+        """Return the monotonic time of the process in milliseconds."""
 
     def group_now(self, group_id: str) -> Now:
         """Return the present time of a group."""
@@ -81,7 +81,7 @@ class OracleContext(Protocol):
         """Return the end of a partition; None while it is unknown."""
 
     def find_open_connections(self) -> set[int]:
-        """The numbers of the connections that are open, or were a moment ago."""
+        """Return the numbers of the connections that are open, or were open up to a second ago."""
 
     # Findings
 
@@ -89,15 +89,16 @@ class OracleContext(Protocol):
         """Report a violation or a notice."""
 
     def report_repeated(self, key: Hashable) -> bool:
-        """Whether the same was found shortly before; then that lasts, and nothing more needs to be known of it."""
+        """Record a repetition of a recent finding with this key, and return whether there is one. If so, the
+        oracle can stop: it needs no further data."""
 
     # Checks
 
     def schedule_check(self, oracle: OracleName, group_id: str, delay_ms: int) -> None:
-        """Schedule a check of a group after this real time, unless an earlier check is scheduled."""
+        """Schedule a check of a group in `delay_ms` of real time, unless an earlier check is scheduled."""
 
     def cancel_check(self, oracle: OracleName, group_id: str) -> None:
-        """Nothing is left to look at."""
+        """Cancel the scheduled check of a group."""
 
     def run_long_check(self, check: LongCheck) -> None:
         """Run a check in the background, after earlier checks."""

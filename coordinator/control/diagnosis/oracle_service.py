@@ -80,7 +80,7 @@ class OracleService:
 
     @property
     def listeners(self) -> list[ViolationListener]:
-        """Called with each violation."""
+        """The listeners that are called with each violation or notice."""
         return self.violations.listeners
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class OracleService:
         self.context.close()
 
     def on_commit(self, commit: StoredCommit) -> None:
-        """Keep and check a commit that was stored."""
+        """Record a stored commit for reports, and let the oracles check it."""
         self.recent_commits.add(commit)
         try:
             self._oracles.on_commit(commit)
@@ -129,7 +129,7 @@ class OracleSet:
                 self._handlers.setdefault(event, []).append(handler)
 
     def on_event(self, event: GroupEvent) -> None:
-        """Something happened in a group."""
+        """Pass an event of a group to the oracles that handle its class."""
         for handler in self._handlers.get(type(event), ()):
             handler(event)
 
@@ -144,7 +144,7 @@ class OracleSet:
 
 
 class ServerOracleContext:
-    """All methods belong to the event loop's thread."""
+    """The `OracleContext` of a server. All methods belong to the event loop's thread."""
 
     def __init__(self, services: Services, violations: ViolationLog, group_now: Callable[[str], Now]) -> None:
         """Create the context of all groups of a server. `group_now` returns the time of a group."""
@@ -159,7 +159,8 @@ class ServerOracleContext:
         self._pending_checks: deque[LongCheck] = deque()
         self._check_task: asyncio.Task[None] | None = None
         self._connections: tuple[int, set[int]] = (-CHECK_PERIOD_MS, set())
-        """The open ones, as they were at a time: many groups may ask for them at once."""
+        """The open connections with the time in milliseconds at which they were read. Checks of many groups share
+        them."""
 
     # Data
 

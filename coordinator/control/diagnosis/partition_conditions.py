@@ -18,13 +18,13 @@ from coordinator.control.diagnosis.member_labels import (
 )
 
 MAX_LISTED = 1_000
-"""Partitions in a list of an answer."""
+"""The maximum number of partitions in a list of a response."""
 _MAX_PARTS = 5
 _OFFSETS_UNKNOWN = "Its committed offsets are unknown, because the log was not synced yet"
 
 
 class TopicsOwnedCondition(BaseCondition):
-    """Every partition of some topics, as they are now, has exactly one owner."""
+    """Every current partition of some topics has exactly one owner."""
 
     def __init__(self, topics: list[str]) -> None:
         self._topics = topics
@@ -93,7 +93,7 @@ class TopicsOwnedCondition(BaseCondition):
 
 
 class PartitionOwnersCondition(BaseCondition):
-    """Partitions have these owners."""
+    """The named partitions have the named owners."""
 
     def __init__(self, owners: Mapping[tuple[str, int], str]) -> None:
         self._owners = owners
@@ -146,7 +146,8 @@ class PartitionOwnersCondition(BaseCondition):
 def _describe_start(
     snapshot: GroupSnapshot, topic: str, partition: int, offset: int | None, *, is_owned: bool
 ) -> str:
-    """`; its log ends at 50, ...`: where the log of a partition ends, and where its owner began to read."""
+    """Return the end of a partition's log and the start of its owner's reading, such as `; its log ends at 50,
+    ...`."""
     ends = snapshot.cluster.find_log_ends(topic, partition)
     if ends is None:
         return "; its log is not available"
@@ -159,7 +160,7 @@ def _describe_start(
 
 
 class CommittedOffsetsCondition(BaseCondition):
-    """Partitions have at least these offsets committed."""
+    """The named partitions have committed offsets of at least the given values."""
 
     reads_offsets = True
 

@@ -63,12 +63,12 @@ _COMPLETING: Final = ClassicGroupState.COMPLETING_REBALANCE.value
 _REBALANCING: Final = (ClassicGroupState.PREPARING_REBALANCE.value, _COMPLETING)
 _MAX_AWAITED: Final = 5
 _PHASES: Final = 2
-"""Join and sync."""
+"""The phases of a rebalance: join and sync."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Instant:
-    """A monotonic time: the group's, and the process's."""
+    """A monotonic time in milliseconds, of the group and of the process."""
 
     group_ms: int
     real_ms: int
@@ -80,8 +80,8 @@ class _Instant:
 
 @dataclass(slots=True)
 class _Wait:
-    """The coordinator waits for a group, or for one member, since `began`. `overdue_since` is the first look after
-    its deadline."""
+    """A wait of the coordinator for a group or for one member. It started at `began`. `overdue_since` is the time
+    of the first check after its deadline."""
 
     began: _Instant
     overdue_since: _Instant | None = None
@@ -102,7 +102,7 @@ class _Wait:
             self.overdue_since = self.overdue_since or now
             if self.overdue_since.elapsed_ms(now) >= stuck_ms:
                 return Severity.VIOLATION, 0
-            # Look again soon, to see a deadline that is set again at this very moment.
+            # Check again soon, because the coordinator may be setting a new deadline at this moment.
             return None, min(CHECK_PERIOD_MS, stuck_ms)
         self.overdue_since, next_ms = None, left_ms or stuck_ms
         if self.is_noticed:
@@ -115,7 +115,7 @@ class _Wait:
 
 
 class StuckRebalance:
-    """Checks the groups whose rebalance is open."""
+    """Checks the groups with an open rebalance."""
 
     name: Final = OracleName.STUCK_REBALANCE
     severities: Final = frozenset({Severity.VIOLATION, Severity.NOTICE})
@@ -124,7 +124,7 @@ class StuckRebalance:
         self._context = context
         self._open: dict[str, _Wait] = {}
         self._revoking: dict[str, dict[str, _Wait]] = {}
-        """By group and member id: members that have to give up partitions and still have them."""
+        """The waits for members that have to revoke partitions, by group id and member id."""
         self.handlers: dict[type[GroupEvent], EventHandler] = {
             RebalanceStarted: self._on_rebalance_started,
             GroupStabilized: self._on_group_stabilized,
@@ -146,8 +146,8 @@ class StuckRebalance:
         self._start_phase(event.group_id)
 
     def _start_phase(self, group_id: str) -> None:
-        """A phase begins, maybe with it the rebalance. Its deadline is read at the first look: most phases are over
-        by then, and the view of a large group takes time."""
+        """Record the begin of a phase, and of the rebalance if it is the first phase. The deadline is read at the
+        first check: most phases are over by then, and the view of a large group takes time."""
         opened = self._open.get(group_id)
         if opened is None:
             self._open[group_id] = _Wait(self._now(group_id))
@@ -187,7 +187,7 @@ class StuckRebalance:
                 self._context.cancel_check(self.name, group_id)
 
     def check_group(self, group_id: str) -> None:
-        """Report the group if it, or one of its members, is past its deadline; look again if not."""
+        """Report the group if it or one of its members is past its deadline; schedule another check otherwise."""
         view = self._context.find_group(group_id)
         opened, revoking = self._open.pop(group_id, None), self._revoking.pop(group_id, None)
         if view is None:
@@ -275,11 +275,11 @@ class StuckRebalance:
 
 FLAPPING_GENERATIONS: Final = 5
 FLAPPING_WITHIN_MS: Final = 60_000
-"""Of the group's time."""
+"""The window in which generations count, in milliseconds of group time."""
 MIN_BY_ONE_MEMBER: Final = 3
 MIN_REPEATS: Final = 2
-"""How often it has gone for the same reason. Who stays and rejoins by itself has to do it `MIN_BY_ONE_MEMBER`
-times."""
+"""The minimum number of generations with the same cause, other than joining, among those of the member. Causes
+that a member creates by rejoining need `MIN_BY_ONE_MEMBER`."""
 MAX_GROUPS: Final = 10_000
 _SELF_CAUSED: Final = (RebalanceCause.LEADER_REJOINED, RebalanceCause.METADATA_CHANGED)
 _SELF_CAUSED_EPOCHS: Final = (EpochCause.SUBSCRIPTION_CHANGED, EpochCause.ASSIGNOR_CHANGED)
@@ -300,7 +300,7 @@ class _Generation:
 
 
 class Flapping:
-    """Counts the generations of each group."""
+    """Counts the recent generations of each group, and reports frequent ones by the same member."""
 
     name: Final = OracleName.FLAPPING
     severities: Final = frozenset({Severity.NOTICE})
@@ -308,9 +308,10 @@ class Flapping:
     def __init__(self, context: OracleContext) -> None:
         self._context = context
         self._last: dict[str, deque[_Generation]] = {}
-        """The last generations of the groups that had one; the latest group last."""
+        """The last generations of each group. The group with the latest generation comes last."""
         self._shared: dict[str, frozenset[Hashable]] = {}
-        """Of consumer groups: the clients that more than one member has, where there are any."""
+        """The clients of each consumer group that several members share. Groups without such clients are left
+        out."""
         self.handlers: dict[type[GroupEvent], EventHandler] = {
             RebalanceCompleted: self._on_rebalance_completed,
             EpochBumped: self._on_epoch_bumped,
@@ -417,7 +418,8 @@ def _identify_actor(event: RebalanceCompleted) -> Hashable:
 
 
 def _identify_among(actor: MemberName, shared: frozenset[Hashable]) -> Hashable:
-    """Return the identity that a member keeps when it joins again. `shared` has client ids of several members."""
+    """Return the identity that a member keeps when it rejoins. `shared` has client ids that several members
+    use."""
     if actor.group_instance_id is not None:
         return actor.group_instance_id
     client = actor.client_id, actor.client_host

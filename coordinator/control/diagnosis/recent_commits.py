@@ -10,7 +10,7 @@ from coordinator.core import clock
 from coordinator.core.wire_name import wire_name
 
 MAX_COMMITS: Final = 50
-"""Offsets that are kept of one group."""
+"""The maximum number of kept offsets of one group."""
 MAX_GROUPS: Final = 1_000
 """The limit of groups with kept commits. The groups with the oldest commits are dropped."""
 

@@ -1,11 +1,11 @@
 """A connected member with less than a third of its session left, because its heartbeats come late.
 
-This is a notice: such a member may live for ever. An idle kafkajs consumer, for example, sends something every 5 s,
-in a session of 6 s. Each member is reported once.
+This is a notice, because such a member may live for ever. An idle kafkajs consumer, for example, sends a request
+every 5 s in a session of 6 s. Each member is reported once.
 
-The oracle looks at no heartbeat. A member cannot starve before two thirds of its session are over, so the oracle
-looks at a group again no earlier than that. A member without a connection is gone rather than starved, and one with
-a parked request has nothing to send.
+The oracle reads no heartbeats. A member cannot starve before two thirds of its session are over, so the next
+check of its group is no earlier than that. A member without a connection is disconnected rather than starved. A
+member with a parked request has nothing to send.
 """
 
 from typing import Final
@@ -30,9 +30,9 @@ from coordinator.group.group_event_types import (
 from coordinator.group.group_view import GroupView, MemberView
 
 SESSION_DIVISOR: Final = 3
-"""The share of the session that has to be left."""
+"""The reported members have less than one part in `SESSION_DIVISOR` of their session left."""
 MAX_CHECK_INTERVAL_MS: Final = 60_000
-"""Without a member that could starve before, a group is looked at this often."""
+"""The maximum time between two checks of a group, in milliseconds."""
 _CLASSIC_SETTINGS: Final = (
     "session.timeout.ms (in kafkajs sessionTimeout)",
     "heartbeat.interval.ms (in kafkajs heartbeatInterval)",
@@ -41,7 +41,7 @@ _CONSUMER_SETTINGS: Final = ("group.consumer.session.timeout.ms", "group.consume
 
 
 class StarvedHeartbeat:
-    """Looks at every group that has members."""
+    """Checks every group that has members."""
 
     name: Final = OracleName.STARVED_HEARTBEAT
     severities: Final = frozenset({Severity.NOTICE})
@@ -49,7 +49,7 @@ class StarvedHeartbeat:
     def __init__(self, context: OracleContext) -> None:
         self._context = context
         self._reported: dict[str, set[str]] = {}
-        """The ids of the members that were reported, by group."""
+        """The ids of the reported members, by group."""
         self.handlers: dict[type[GroupEvent], EventHandler] = {
             RebalanceStarted: self._on_group_changed,
             RebalanceCompleted: self._on_group_changed,
@@ -67,7 +67,7 @@ class StarvedHeartbeat:
         self._context.cancel_check(self.name, event.group_id)
 
     def check_group(self, group_id: str) -> None:
-        """Report the members that have little of their session left, and have not been reported before."""
+        """Report the members with little time left in their sessions, except those that were reported before."""
         view = self._context.find_group(group_id)
         before = self._reported.pop(group_id, set())
         if view is None or not view.members:
@@ -117,5 +117,6 @@ def _may_starve(member: MemberView) -> bool:
 
 
 def _compute_spare_ms(member: MemberView) -> int:
-    """For how long it may be silent before it starves; below 0 when it does."""
+    """Return the milliseconds for which a member may still be silent before it starves; negative if it
+    starves."""
     return member.session_left_ms - member.session_timeout_ms // SESSION_DIVISOR

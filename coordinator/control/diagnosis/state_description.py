@@ -26,7 +26,7 @@ _MAX_AWAITED = 5
 
 
 def describe_state(snapshot: GroupSnapshot) -> str:
-    """One sentence or a few, the first of which begins with the name of the group."""
+    """Return one or more sentences about the state of a group. The first begins with the name of the group."""
     if snapshot.unavailable is not None:
         return snapshot.unavailable
     view = snapshot.view
@@ -51,7 +51,7 @@ def describe_state(snapshot: GroupSnapshot) -> str:
 
 
 def describe_connection(connection: ConnectionState | None) -> str:
-    """`connection open`: of a member's connection."""
+    """Describe the connection of a member, such as `connection open`."""
     if connection is not None and not connection.is_heard:
         return "not heard since the group was loaded"
     if connection is None or connection.is_connected:
@@ -62,7 +62,7 @@ def describe_connection(connection: ConnectionState | None) -> str:
 
 
 def describe_disconnection(connection: ConnectionState) -> str:
-    """`has no connection any more, closed 2.1 s ago`: of a member that is not connected."""
+    """Describe a closed connection, such as `has no connection any more, closed 2.1 s ago`."""
     if not connection.is_heard:
         return "was not heard since the group was loaded, and its client has no connection"
     closed = (

@@ -30,8 +30,8 @@ class Severity(StrEnum):
 
 @wire_name("Level")
 class Level(StrEnum):
-    """The severity under the name that clients before `severity` know: a violation is an error, a notice a
-    warning."""
+    """The severity under an older name, for clients that do not know `severity`: a violation is an error, a
+    notice a warning."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -80,11 +80,11 @@ class WrittenOffset(Struct, frozen=True, kw_only=True):
 
 @wire_name("Violation")
 class Violation(Struct, frozen=True, kw_only=True):
-    """A violation or a notice, as `severity` says; `level` follows from that. `seq` counts up from 1. The same
-    finding is kept once, with its first time (`at_ms`, Unix), its last time (`last_at_ms`) and its count (`times`).
-    `partitions` ("orders-3") are the affected ones, the first of them also as `topic` and `partition`; a long list
-    is cut. `members`: the cause first, then the affected members. Of commits, `from` is the offset before and `to`
-    the new one."""
+    """A violation or a notice, as `severity` says; `level` follows from `severity`. `seq` counts up from 1. A
+    repeated finding is one entry with its first time (`at_ms`, Unix), its last time (`last_at_ms`) and its count
+    (`times`). `partitions` ("orders-3") are the affected partitions. The first one is also in `topic` and
+    `partition`; a long list is cut. `members` has the cause first, then the affected members. For commits, `from`
+    is the previous offset and `to` the new one."""
 
     seq: int
     at_ms: int
@@ -106,10 +106,9 @@ class Violation(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OracleFinding:
-    """Findings with the same oracle, group and `identity` are one entry of the list. A notice is logged once
-    for each oracle, group and `subject`: a member, or "" where it concerns the whole group. For the rest see
-    `Violation`.
-    """
+    """A finding of an oracle. Findings with the same oracle, group and `identity` are one entry of the list. A
+    notice is logged once for each oracle, group and `subject`: a member, or "" for the whole group. `Violation`
+    describes the other fields."""
 
     oracle: OracleName
     severity: Severity
@@ -125,10 +124,10 @@ class OracleFinding:
 
     @property
     def key(self) -> Hashable:
-        """Equal for findings of the same."""
+        """The key that repetitions of a finding share."""
         return self.oracle, self.group_id, self.identity
 
     @property
     def notice_key(self) -> Hashable:
-        """Equal for notices that share one line of the log."""
+        """The key that notices with one common log line share."""
         return self.oracle, self.group_id, self.subject

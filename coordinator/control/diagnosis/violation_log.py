@@ -18,12 +18,12 @@ _LOG: Final = logging.getLogger("Oracles")
 
 MAX_VIOLATIONS: Final = 1000
 MAX_BYTES: Final = 2 * 1024 * 1024
-"""Of their texts, each with `_BASE_BYTES` for the rest."""
+"""The maximum size of all texts of the entries, plus `_BASE_BYTES` for each entry."""
 _BASE_BYTES: Final = 500
 REPEATED_WITHIN_MS: Final = 60_000
-"""What is found again within that time of the last is the same violation, which lasts."""
+"""A finding that is repeated within this time of the last one, in milliseconds, is the same violation."""
 MAX_LOGGED_NOTICES: Final = 10_000
-"""Notices of which it is remembered that they have their line in the log."""
+"""The maximum number of notices that are remembered as logged."""
 _MAX_DETAIL: Final = 1500
 _MAX_MEMBERS: Final = 20
 _MAX_PARTITIONS: Final = 20
@@ -34,20 +34,21 @@ ViolationListener = Callable[[Violation], None]
 class ViolationLog:
     def __init__(self, metrics: BrokerMetrics, line_limit: LogLineLimit) -> None:
         self.listeners: list[ViolationListener] = []
-        """Called with each violation and notice, and again whenever it is found again."""
+        """Called with each violation and notice, and again with each repetition."""
         self.forgotten = 0
-        """How many had to make room for later ones."""
+        """The number of entries that were dropped for later ones."""
         self.newest_seq = 0
-        """The number of the last one that was found."""
+        """The number of the latest entry."""
         self._metrics = metrics
         self._line_limit = line_limit
         self._bytes = 0
         self._by_seq: OrderedDict[int, Violation] = OrderedDict()
         self._last: dict[Hashable, tuple[int, int]] = {}
-        """By the key of the finding: the newest violation of that, and when it was found last (monotonic). What is
-        gone longest ago comes first."""
+        """The newest violation of each key, and the monotonic time of its last repetition in milliseconds. The
+        key without a repetition for the longest time comes first."""
         self._logged: OrderedDict[int, None] = OrderedDict()
-        """Hashes of the `notice_key`s that have had their line, the oldest first: the keys come from clients."""
+        """Hashes of the `notice_key`s that were logged, the oldest first. They are hashed because the keys come
+        from clients."""
 
     def add_finding(self, finding: OracleFinding) -> None:
         """Add the finding of an oracle."""
@@ -67,7 +68,8 @@ class ViolationLog:
         self._report(violation)
 
     def add_repetition(self, key: Hashable) -> bool:
-        """Whether the same was found shortly before; then that lasts, and nothing more needs to be known of it."""
+        """Record a repetition of a recent finding with this key, and return whether there is one. If so, the
+        oracle can stop: it needs no further data."""
         self._forget_past()
         seq, _ = self._last.pop(key, (0, 0))
         known = self._by_seq.get(seq)
@@ -102,7 +104,7 @@ class ViolationLog:
         return [violation for violation, _ in zip(fitting, range(limit), strict=False)]
 
     def clear(self) -> int:
-        """Forget all of them and return their number. Event numbers and counts continue."""
+        """Remove all entries and return their number. Sequence numbers and metrics continue."""
         count = len(self._by_seq)
         self._by_seq.clear()
         self._last.clear()
@@ -111,8 +113,8 @@ class ViolationLog:
         return count
 
     def _forget_oldest(self) -> None:
-        """Drop the oldest notice, or without any the oldest violation: notices, which clients can cause at will,
-        must not displace violations."""
+        """Drop the oldest notice, or the oldest violation if there are no notices. Clients can cause notices at
+        will, and these must not displace violations."""
         notices = (seq for seq, violation in self._by_seq.items() if violation.severity is Severity.NOTICE)
         seq = next(notices, next(iter(self._by_seq)))
         self._bytes -= _estimate_bytes(self._by_seq.pop(seq))

@@ -31,14 +31,14 @@ from coordinator.group.group_types import STATE_NAMES
 
 LONGEST_WAIT_MS: Final = 10 * 60_000
 MAX_NAMES: Final = 1_000
-"""In each list of a body."""
+"""The maximum number of elements in each list of a body."""
 _NO_NAMES: Final[tuple[Any, ...]] = ([], {})
 _CAUSES: Final = [cause.value for cause in RebalanceCause]
 
 
 @wire_name("MembersBetween")
 class MembersBetween(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """So many members at least, and at most (null: any number)."""
+    """A minimum and a maximum number of members. A null maximum means no limit."""
 
     min: int = 0
     max: int | None = None
@@ -46,7 +46,7 @@ class MembersBetween(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 @wire_name("GenerationFrom")
 class GenerationFrom(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """This generation or a later one."""
+    """A generation. The condition also holds in later ones."""
 
     min: int = 0
 
@@ -93,13 +93,13 @@ class GroupConditions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @wire_name("WaitConditions")
 class WaitConditions(GroupConditions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Conditions, and `within`: how long to wait for them, in real time, at most 10 minutes."""
+    """Conditions, and `within`: the maximum real time to wait for them, at most 10 minutes."""
 
     within: int | str = "10s"
 
 
 def parse_within_ms(body: WaitConditions) -> int:
-    """Parse the time limit of a wait. Raises Problem (bad-request)."""
+    """Parse the time limit of a wait into milliseconds. Raises Problem (bad-request)."""
     waited_ms = parse_duration_ms(body.within, "within")
     if waited_ms > LONGEST_WAIT_MS:
         raise _invalid_conditions("within", f"{body.within} is longer than 10 minutes")
@@ -107,7 +107,7 @@ def parse_within_ms(body: WaitConditions) -> int:
 
 
 def build_conditions(body: GroupConditions) -> list[Condition]:
-    """Parse the conditions of a body, in the order of their evaluation. Raises Problem (bad-request)."""
+    """Build the conditions of a body, in the order of their evaluation. Raises Problem (bad-request)."""
     _check_names(body)
     if body.topics and body.lag_max is None:
         raise _invalid_conditions("topics", "selects the topics of lag_max, which is missing")

@@ -12,7 +12,7 @@ from coordinator.core import clock
 from coordinator.core.time_budget import RunQueue, TimeBudget
 
 SPENT_NS: Final = 25_000_000
-"""Time limit of the diagnoses of one call."""
+"""The maximum duration of the diagnoses of one call, in nanoseconds."""
 MIN_AGE_NS: Final = 500_000_000
 """The age from which a diagnosis is repeated."""
 
