@@ -1,1 +1,1 @@
-"""What people and their tools look at: HTTP."""
+"""The HTTP port: the page for browsers, health checks, metrics and the API."""

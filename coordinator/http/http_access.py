@@ -33,7 +33,7 @@ _TOKEN_FILE: Final = "control.token.file"
 
 
 class RequestOrigin(Struct, frozen=True):
-    """The origin of a request: headers, None if missing, and `local_host`, the address of this machine that
+    """The origin of a request: its headers, None if missing, and `local_host`, the address of this machine that
     the client connected to."""
 
     host: str | None
@@ -96,7 +96,7 @@ class ControlAccess(Struct, frozen=True, kw_only=True):
             self._check_host(caller)
 
     def check_sender(self, caller: RequestOrigin) -> None:
-        """Raises Problem where a web page of another site may be behind a request that is more than reading."""
+        """Check that no web page of another site has sent a request that is more than reading. Raises Problem."""
         self._check_host(caller)
         if caller.origin is None:
             return
@@ -109,7 +109,7 @@ class ControlAccess(Struct, frozen=True, kw_only=True):
             )
 
     def check_permission(self, caller: RequestOrigin) -> None:
-        """Raises Problem where the sender of a request may not change anything, nor read where that is guarded."""
+        """Check the permission to make changes, or to read if reading is guarded. Raises Problem."""
         why_off = self.why_off()
         if why_off is not None:
             raise Problem(ProblemKind.CONTROL_OFF, "Control is off", why_off)
@@ -126,7 +126,7 @@ class ControlAccess(Struct, frozen=True, kw_only=True):
             raise Problem(ProblemKind.BAD_TOKEN, title, detail)
 
     def _check_host(self, caller: RequestOrigin) -> None:
-        """HTTP/1.0 needs no `Host`, and no browser speaks it."""
+        """Check the header `Host`. HTTP/1.0 does not require it, and no browser uses HTTP/1.0."""
         host = parse_host(caller.host or "")
         if host is None:
             given = printable(caller.host or "")
@@ -141,8 +141,9 @@ class ControlAccess(Struct, frozen=True, kw_only=True):
         )
 
     def _is_own_address(self, host: str, local_host: str) -> bool:
-        """Whether it is the address that a port of many was reached by. In front of a wildcard others may translate
-        addresses, as those of containers; no page can make a number stand for another machine, as it can a name."""
+        """Return whether a host is the address that the client connected to. A port on a wildcard address accepts
+        any address, because containers may translate addresses. A web page can map a name to this machine, but
+        not an address of another machine."""
         named = _pack_address(host)
         if self.is_loopback or not named:
             return False
@@ -150,7 +151,8 @@ class ControlAccess(Struct, frozen=True, kw_only=True):
 
 
 def _pack_address(host: str) -> bytes:
-    """The bytes of an address, however it is written: one of IPv6 may be in many ways, and with its zone."""
+    """Return the bytes of an address without its zone, or an empty value for a name. IPv6 addresses have several
+    spellings."""
     return pack_address(host.partition("%")[0])
 
 
@@ -198,7 +200,7 @@ _MAX_PORT: Final = 65_535
 
 
 def are_loopback(sockets: Sequence[socket.socket]) -> bool:
-    """Whether listening sockets can be reached from this machine only."""
+    """Return whether only this machine can reach the listening sockets."""
     return all(is_loopback(str(bound.getsockname()[0])) for bound in sockets)
 
 
@@ -215,25 +217,25 @@ def parse_host(header: str) -> str | None:
 
 
 FILES_SHARE: Final = 8
-"""The HTTP port has one of so many of the process's descriptors at most: the others are for Kafka's clients, logs
-and topics."""
+"""The HTTP port gets at most one in `FILES_SHARE` of the process's file descriptors. The others are for Kafka's
+clients, logs and topics."""
 
 SHORT_REQUEST_SHARE: Final = 4
-"""One of so many connections is reserved for short requests, so that /health, /metrics and explanations work beside
-any number of waits and streams."""
+"""One in `SHORT_REQUEST_SHARE` connections is reserved for short requests, so that /health, /metrics and
+explanations work beside any number of waits and streams."""
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):
-    """Properties by their names."""
+    """The limits of the HTTP port, under the names of their properties."""
 
     http_max_connections: int
     http_request_timeout_ms: int
 
     def find_max_connections(self, files: int) -> int:
-        """Connections at one time, where the system gives the process `files` descriptors."""
+        """Return the maximum number of connections of a process with `files` file descriptors."""
         return min(self.http_max_connections, max(1, files // FILES_SHARE))
 
 
 def find_max_long_requests(connections: int) -> int:
-    """Of so many connections, those on which answers may be long in coming at one time."""
+    """Return how many of `connections` connections may have a long request at the same time."""
     return max(1, connections - max(1, connections // SHORT_REQUEST_SHARE))

@@ -75,7 +75,7 @@ class HttpServer:
                 bound.close()
 
     def close(self) -> None:
-        """Stops listening, and ends answers that would go on. Connections that are open end with the process."""
+        """Stop listening, and end all streams. Open connections end with the process."""
         if self._start_task is not None:
             self._start_task.cancel()
         if self._service is not None:

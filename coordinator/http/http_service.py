@@ -50,13 +50,13 @@ _LOG: Final = logging.getLogger("Console")
 
 
 class HttpConnection(asyncio.Protocol):
-    """One connection: it stands between the event loop and aiohttp's `request_handler` of HTTP."""
+    """A connection between the event loop and aiohttp's `request_handler`."""
 
     def __init__(
         self, connections: "HttpConnections", request_handler: web.RequestHandler, peername: object
     ) -> None:
         self.address = "/" + parse_peer_address(peername)
-        """Of the other end, with Java's slash."""
+        """The address of the client, with a slash as in Java."""
         self.peer = format_peer(peername)
         self.request_handler = request_handler
         self._connections = connections
@@ -65,7 +65,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_aborted = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is ready to be used."""
+        """Pass the transport of the new connection to aiohttp."""
         # uvloop's transports have the interface of asyncio's and are not subclasses of it.
         self._transport = cast("asyncio.Transport", transport)
         self.request_handler.connection_made(transport)
@@ -73,29 +73,29 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """Release the place of the closed connection."""
         self._transport = None
         self._cancel_unread_timer()
         self._connections.remove_connection(self)
         self.request_handler.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes from the client."""
+        """Pass bytes from the client to aiohttp."""
         self.request_handler.data_received(data)
 
     def eof_received(self) -> None:
-        """The client sends nothing more."""
+        """Report the end of the client's data to aiohttp."""
         self.request_handler.eof_received()
 
     def pause_writing(self) -> None:
-        """The client reads slower than it asks, or not at all."""
+        """Start the timeout of a client that does not read its response."""
         self.request_handler.pause_writing()
         self._cancel_unread_timer()
         loop = asyncio.get_running_loop()
         self._unread_timer = loop.call_later(self._connections.request_timeout_s, self.abort)
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """Stop the timeout: the client has read the response."""
         self._cancel_unread_timer()
         self.request_handler.resume_writing()
 
@@ -130,10 +130,12 @@ class HttpConnections:
         self._long_requests = 0
         self._open: dict[web.RequestHandler, HttpConnection] = {}
         self._idle: dict[HttpConnection, None] = {}
-        """On which no request is being answered, since the longest first."""
+        """The connections without a request in progress. The one that has been idle for the longest time comes
+        first."""
 
     def admit_connection(self, connection: HttpConnection) -> bool:
-        """Takes a connection in, in place of another one if need be; False when all others are being answered."""
+        """Admit a connection, and close the longest idle one if the limit is reached. Return False if all others
+        have a request in progress."""
         if len(self._open) >= self._max_connections:
             oldest = next(iter(self._idle), None)
             self._warn_of_close(oldest or connection)
@@ -154,12 +156,12 @@ class HttpConnections:
             )
 
     def remove_connection(self, connection: HttpConnection) -> None:
-        """Forgets a connection that is closed, or was never open."""
+        """Forget a connection that is closed or was refused."""
         self._open.pop(connection.request_handler, None)
         self._idle.pop(connection, None)
 
     async def handle_request(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """A request goes through here: its connection has a right to its place until it is answered."""
+        """Handle a request. Its connection is not idle until the response is complete."""
         connection = self._open.get(request.protocol)
         if connection is None:
             return await handler(request)
@@ -172,8 +174,8 @@ class HttpConnections:
 
     @contextmanager
     def long_request(self) -> Iterator[None]:
-        """While an answer is made that may be long in coming. Raises Problem (too-many) where others leave it no
-        place."""
+        """Return a context manager for a request that may take long. Raises Problem (too-many) if such requests
+        use all connections that they may have."""
         if self._long_requests >= find_max_long_requests(self._max_connections):
             detail = (
                 f"{self._long_requests} waits and streams already use connections; the remaining ones of "
@@ -188,7 +190,8 @@ class HttpConnections:
 
     @contextmanager
     def body_reception(self, request: web.Request) -> Iterator[None]:
-        """While the body of a request comes, its connection has no right to its place: it may come slowly."""
+        """Return a context manager for the arrival of a body. The connection counts as idle meanwhile, because a
+        client can send a body slowly."""
         connection = self._open.get(request.protocol)
         if connection is None:
             yield
@@ -201,11 +204,11 @@ class HttpConnections:
 
 
 _PEER_ERRORS: Final = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
-"""Raised for what the peer does."""
+"""The errors that a peer causes."""
 
 
 class RequestLog(logging.Logger):
-    """Takes what aiohttp logs of one server."""
+    """Receives the log lines of aiohttp for one server."""
 
     def __init__(self, line_limiter: AddressLineLimit) -> None:
         """Create a log. `line_limiter` limits the lines about one address."""
@@ -215,7 +218,7 @@ class RequestLog(logging.Logger):
     def _log(
         self, level: int, msg: object, args: Any, exc_info: Any = None, *_: object, **__: object
     ) -> None:
-        # The one method that all others come down to.
+        # All methods of a logger call this one.
         if isinstance(exc_info, _PEER_ERRORS):
             peer = str(args[0]) if args else "a peer"
             if self._line_limiter.admit_line("/" + peer):
@@ -231,16 +234,18 @@ def _first_line(reason: str) -> str:
 
 
 ACCEPTS_AT_ONCE: Final = 16
-"""Connections that are taken before others get their turn."""
+"""The number of connections that are accepted in a row, before other events of the loop."""
 MAX_HEADERS: Final = 64
 MAX_FIELD_BYTES: Final = 8190
-"""Of the request line, and of each header's name and value: cookies of others on this host can be long."""
+"""The maximum size of the request line, and of the name and value of a header, in bytes. Cookies of other
+services on this host can be long."""
 LINGER_S: Final = 1.0
-"""The duration for which an unwanted body is read and dropped, so that its sender can read the response."""
+"""The duration in seconds for which an unwanted body is read and dropped, so that its sender can read the
+response."""
 
 
 class HttpService:
-    """Made in a running event loop; `start`, then `close`."""
+    """The HTTP service of a broker, created in a running event loop."""
 
     def __init__(
         self,
@@ -274,14 +279,14 @@ class HttpService:
         self._runner = web.AppRunner(
             create_application(broker, self._api, middlewares, control),
             access_log=None,
-            # Counts from the connection or the last answer to the end of a header, however slowly that comes.
+            # The timeout covers the time from the connection or the last response to the end of the headers.
             keepalive_timeout=timeout_s,
             lingering_time=LINGER_S,
             max_line_size=MAX_FIELD_BYTES,
             max_field_size=MAX_FIELD_BYTES,
             max_headers=MAX_HEADERS,
             auto_decompress=False,
-            # Whoever goes away waits for nothing any more.
+            # A request of a disconnected client is cancelled.
             handler_cancellation=True,
             logger=RequestLog(broker.line_limit),
         )
@@ -301,7 +306,7 @@ class HttpService:
             listening.open()
 
     def close(self) -> None:
-        """Stops listening, and ends answers that would go on."""
+        """Stop listening, and end all streams."""
         for listening in self._sockets:
             listening.close()
         self._api.close()
@@ -343,10 +348,10 @@ PATHS: Final = {
     "/metrics": "metrics of the broker, for Prometheus",
     "/metrics/groups": "metrics of each group with its lag; ?match=billing* selects groups",
 }
-"""What there is besides the index page, in a few words."""
+"""The paths besides the index page, each with its meaning."""
 
 _PARTITION_CONTENTS: Final = {CONSUMER_OFFSETS: "groups", TRANSACTION_STATE: "transactional producers"}
-"""What the partitions of internal topics hold."""
+"""The contents of the partitions of internal topics."""
 _METRICS_HEADERS: Final = {"Content-Type": CONTENT_TYPE}
 _INDEX_HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -364,8 +369,9 @@ def create_application(
     """Return the application with its routes.
 
     The routes are / (index), /health (the process lives), /ready (every group is loaded, and the disk accepts
-    commits), /metrics and /metrics/groups (Prometheus), and those of the API. `middlewares` see every request
-    in their order."""
+    commits), /metrics and /metrics/groups (Prometheus), and those of the API. `outer_middlewares` see every
+    request, in their order.
+    """
 
     async def overview() -> ServerOverview:
         return broker.create_overview()
@@ -373,7 +379,7 @@ def create_application(
     overview_call = CoalescedCall(overview)
 
     async def index(request: web.Request) -> web.Response:
-        # Browsers name HTML; curl and its like take anything.
+        # Browsers name HTML in Accept; curl and similar clients accept anything.
         if "text/html" in request.headers.get("Accept", "").lower():
             answer = create_page_response(request, INDEX_FILE)
             answer.headers["Vary"] = "Accept"
@@ -394,7 +400,7 @@ def create_application(
             return web.Response(status=503, text=f"{now}\n")
         refusal = broker.find_disk_refusal()
         if refusal is not None:
-            # Whoever sends clients here should not: they could read their offsets and commit none.
+            # Clients must not be sent to this broker: they could read their offsets, but not commit.
             return web.Response(
                 status=503, text=f"the disk refuses commits: {printable(refusal, MAX_TEXT)}\n"
             )
@@ -462,8 +468,8 @@ async def _list_paths_if_not_found(request: web.Request, handler: Handler) -> we
 
 
 def allow_own_hosts(access: ControlAccess) -> Middleware:
-    """Answers 421 to requests for foreign hosts; the API has answers of its own. HTTP/1.0 needs no `Host`, and no
-    browser speaks it."""
+    """Return a middleware that answers 421 to requests for foreign hosts outside the API. HTTP/1.0 does not
+    require `Host`, and no browser uses HTTP/1.0."""
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:

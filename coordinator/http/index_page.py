@@ -38,7 +38,7 @@ _PAGE_HEADERS: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """A file to serve. `etag` changes with its content."""
+    """A file of the page. `etag` changes with its content."""
 
     body: bytes
     content_type: str
@@ -47,7 +47,8 @@ class PageFile:
 
 @cache
 def read_page_files() -> Mapping[str, PageFile]:
-    """All files of the page, by their path below `static`; read once. What is not sent (licences) is left out."""
+    """Return all files of the page by their path below `static`. Files of other types, such as licences, are left
+    out. The result is cached."""
     found: dict[str, PageFile] = {}
     _read_directory(files(__package__) / "static", "", found)
     return found
@@ -65,7 +66,7 @@ def _read_directory(directory: Traversable, prefix: str, found: dict[str, PageFi
 
 
 def create_page_response(request: web.Request, name: str) -> web.Response:
-    """One file. Raises HTTPNotFound."""
+    """Return the response with a file, or 304 for a known `ETag`. Raises HTTPNotFound."""
     file = read_page_files().get(name)
     if file is None:
         raise web.HTTPNotFound
@@ -91,7 +92,7 @@ def format_index(overview: ServerOverview, paths: Mapping[str, str]) -> str:
 
 
 def _list_facts(overview: ServerOverview) -> list[tuple[str, str]]:
-    """Names and values, in the order in which they are read."""
+    """Return names and values, in their order in the text."""
     facts = [
         (f"Listener {listener.name}", f"{listener.bound}, advertised as {listener.advertised_text}")
         for listener in overview.listeners

@@ -1,4 +1,5 @@
-"""What /metrics and /metrics/groups say: gathered on the loop, in slices, and written in a thread."""
+"""The pages /metrics and /metrics/groups: values collected on the event loop in slices, and rendered in a
+thread."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from coordinator.http.metric_collectors import ControlCollector, ServerMetricsCo
 CONTENT_TYPE: str = CONTENT_TYPE_LATEST
 EVERY_GROUP: str = "*"
 _FORMAT_VERSION: Final = "version="
-"""In the Accept header of Prometheus, its agents and all that read its format for it."""
+"""The parameter of the Accept header by which Prometheus and compatible scrapers are recognized."""
 
 
 class MetricsPage:
@@ -37,17 +38,18 @@ class MetricsPage:
         self._pause_until_ns = 0
 
     async def render_broker(self) -> bytes:
-        """The metrics of all groups together, in Prometheus' form. Who asks at the same time shares the work."""
+        """Return the metrics of all groups together in Prometheus' format. Concurrent callers share the work."""
         return await self._broker_page.get_result()
 
     async def render_groups(self, names: Sequence[str] = (EVERY_GROUP,), accept: str = "") -> bytes:
-        """Return the metrics of the groups with these names, in which `*` stands for anything.
+        """Return the metrics of the groups with these names, in which `*` matches any characters.
 
-        `accept` is the request's header. A scraper names the version of the format and gets every name as it is:
-        the value of a label is the identity of a series, and the format can only escape line feeds, quotes and
-        backslashes. Other readers may show the page at a terminal: they get unprintable characters as escapes.
+        `accept` is the request's Accept header. A scraper names the version of the format and gets every name
+        unchanged: the value of a label is the identity of a series, and the format can only escape line feeds,
+        quotes and backslashes. Other readers may show the page on a terminal, so unprintable characters are
+        escaped for them.
 
-        One page is made at a time, with a rest as in `CoalescedCall`. Raises Problem (bad-request) for
+        Pages are rendered one at a time, with a pause as in `CoalescedCall`. Raises Problem (bad-request) for
         invalid names.
         """
         matches = compile_name_pattern(list(names), "/match")
@@ -86,7 +88,7 @@ def _render(collectors: Sequence[Collector]) -> bytes:
 
 
 def _escape_page(page: bytes) -> bytes:
-    """Return the page with unprintable characters as escapes; the format wants their backslashes doubled."""
+    """Escape the unprintable characters of a page, with the doubled backslashes that the format requires."""
     text = page.decode()
     if text.replace("\n", "").isprintable():
         return page

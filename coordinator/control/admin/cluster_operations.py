@@ -28,10 +28,10 @@ ARRIVAL_TIMEOUT_S: Final = 10
 
 @wire_name("BrokerStatus")
 class BrokerStatus(Struct, frozen=True, kw_only=True):
-    """A broker. `live`: it is not stopped; `listeners`: advertised addresses by listener; `owned_partitions`:
-    the numbers of partitions that it coordinates or leads. In a cluster on etcd `broker_epoch` is the
-    revision of its registration, and `session_left_seconds` the time until others take over without a
-    renewal. Both are null without etcd, and while etcd does not answer."""
+    """A broker. `live` is false for a stopped broker. `listeners` has the advertised address of each listener.
+    `owned_partitions` is the number of partitions that the broker coordinates or leads. In a cluster on etcd
+    `broker_epoch` is the revision of the broker's registration, and `session_left_seconds` the time until other
+    brokers take over without a renewal. Both are null without etcd, and while etcd does not answer."""
 
     node_id: int
     live: bool
@@ -59,7 +59,7 @@ class PartitionStatus(Struct, frozen=True, kw_only=True):
 
 @wire_name("EtcdNode")
 class EtcdNode(Struct, frozen=True, kw_only=True):
-    """A node of etcd. `problem`: why it did not answer, and then nothing else is known of it."""
+    """A node of etcd. `problem` is the reason why it did not answer; the other fields are then unknown."""
 
     endpoint: str
     version: str
@@ -82,7 +82,8 @@ class EtcdStatus(Struct, frozen=True, kw_only=True):
 
 @wire_name("ClusterStatus")
 class ClusterStatus(Struct, frozen=True, kw_only=True):
-    """`moves`: how often partitions came to another owner, or lost their only one, by why; `etcd`: None without."""
+    """The brokers and the partitions of a cluster. `moves` counts the changes and losses of owners by cause.
+    `etcd` is null without etcd."""
 
     brokers: list[BrokerStatus]
     partitions: list[PartitionStatus]
@@ -174,14 +175,14 @@ class ClusterOperations:
     # Changes
 
     def move_group(self, group_id: str, to: int, hold_loading_ms: int, by: str | None) -> PartitionMove:
-        """Moves the coordinator of a group, whether there is such a group or not. Raises Problem."""
+        """Move the coordinator of a group, which need not exist. Raises Problem: bad-request, not-possible."""
         partition = self._services.runtime.find_partition(group_id).name
         return self._start_move(partition, to, hold_loading_ms, group_id, by)
 
     def move_partition(
         self, topic: str, number: int, to: int, hold_loading_ms: int, by: str | None
     ) -> PartitionMove:
-        """Moves a partition. Raises Problem: bad-request, no-such-topic, not-possible."""
+        """Move a partition to broker `to`. Raises Problem: bad-request, no-such-topic, not-possible."""
         found = self._services.data_plane.catalogue.find_topic(topic)
         if found is None:
             detail = f"Topic {printable(topic)} does not exist."
@@ -220,7 +221,7 @@ class ClusterOperations:
         return PartitionMove(topic=partition.topic, partition=partition.partition, before=before, owner=to)
 
     async def await_arrival(self, moved: PartitionMove) -> PartitionMove:
-        """Wait until the new owner of a moved partition has it. Raises Problem (not-possible) on a timeout."""
+        """Wait until the new owner has claimed a moved partition. Raises Problem (not-possible) on a timeout."""
         ownership, partition = self._membership.ownership, TopicPartition(moved.topic, moved.partition)
         try:
             async with asyncio.timeout(ARRIVAL_TIMEOUT_S):
@@ -235,12 +236,12 @@ class ClusterOperations:
             ) from None
 
     def stop_broker(self, node_id: int, by: str | None) -> BrokerStatus:
-        """Stops a broker. Raises Problem: not-possible."""
+        """Stop a broker of this process. Raises Problem (not-possible)."""
         _raise_as_problem(lambda: self._membership.stop_broker(node_id))
         return self._record_broker_action(node_id, f"broker {node_id} stops", by)
 
     def start_broker(self, node_id: int, by: str | None) -> BrokerStatus:
-        """Starts one that was stopped. Raises Problem: not-possible."""
+        """Start a stopped broker of this process. Raises Problem (not-possible)."""
         _raise_as_problem(lambda: self._membership.start_broker(node_id))
         return self._record_broker_action(node_id, f"broker {node_id} starts", by)
 

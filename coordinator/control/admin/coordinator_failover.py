@@ -37,7 +37,7 @@ ACTION_KIND: Final = "failover"
 MAX_SPAN_MS: Final = 600_000
 MAX_NAMED_GROUPS: Final = 1000
 POLL_INTERVAL_S: Final = 0.05
-"""The interval of checks whether members are back. Heartbeats have no events."""
+"""The interval of checks whether members are back, in seconds. Heartbeats have no events."""
 STABLE: Final = "Stable"
 
 GroupPartition = CoordinatorPartition[GroupShard]
@@ -74,7 +74,7 @@ class FailoverResult(Struct, frozen=True, kw_only=True):
 
 
 class _PartitionFailover:
-    """A partition on its way."""
+    """A failover in progress."""
 
     def __init__(self, partition: GroupPartition, groups: list[str], by: str | None, to: int | None) -> None:
         """Create a failover of `groups`. `to` is the new broker, or None for the current one."""
@@ -87,7 +87,7 @@ class _PartitionFailover:
         self._timer: asyncio.TimerHandle | None = None
 
     def schedule_take(self, delay_s: float, take: Callable[[], None]) -> None:
-        """Let a broker take the partition after a delay."""
+        """Let a broker take the partition in `delay_s` seconds."""
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._take_after_delay, take)
 
     def _take_after_delay(self, take: Callable[[], None]) -> None:
@@ -95,14 +95,14 @@ class _PartitionFailover:
         take()
 
     def end_delay(self, take: Callable[[], None]) -> None:
-        """Let a broker take the partition at once if it waits for the delay."""
+        """Let a broker take the partition at once if the delay has not ended."""
         if self._timer is not None:
             self._timer.cancel()
             self._take_after_delay(take)
 
 
 class CoordinatorFailover:
-    """All methods belong to the event loop's thread."""
+    """Performs failovers of offsets partitions. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -113,8 +113,8 @@ class CoordinatorFailover:
         view: Callable[[str], GroupView | None],
         silent_ms: Callable[[GroupView, MemberView], int],
     ) -> None:
-        """Create the failovers. `view` returns a group. `silent_ms` returns the silence of a member in real
-        time."""
+        """Create the failovers. `view` returns a group. `silent_ms` returns the real time since the last request
+        of a member, in milliseconds."""
         self._removals = removals
         self._find_view = view
         self._silent_ms = silent_ms
@@ -125,7 +125,7 @@ class CoordinatorFailover:
         self._cluster = services.membership.ownership
         self._failovers: dict[int, _PartitionFailover] = {}
         self._wait_tasks: set[asyncio.Task[None]] = set()
-        """Of moves in a cluster on etcd."""
+        """Waits for the new owner in a cluster on etcd."""
 
     @property
     def in_progress_count(self) -> int:
@@ -133,7 +133,7 @@ class CoordinatorFailover:
         return len(self._failovers)
 
     def _check_local(self, partition: GroupPartition) -> None:
-        """Raises Problem (not-possible) for a partition that another process coordinates."""
+        """Check that this process coordinates a partition. Raises Problem (not-possible)."""
         remote = describe_remote_coordinator(self._cluster, partition.name)
         if remote is not None:
             detail = f"{partition.name} {remote}."
@@ -150,8 +150,8 @@ class CoordinatorFailover:
     ) -> FailoverResult:
         """Move the partition of a group, and wait at most `settle_ms` for its members.
 
-        A cancelled call changes nothing. `to` is the new broker, or None for the current one. Raises Problem:
-        no-such-group, loading, bad-request, not-possible.
+        The failover continues if the call is cancelled. `to` is the new broker, or None for the current one.
+        Raises Problem: no-such-group, loading, bad-request, not-possible.
         """
         self._check_local(self._services.runtime.find_partition(group_id))
         partition = self._group_client.find_partition(group_id)
@@ -179,7 +179,8 @@ class CoordinatorFailover:
         by: str | None = None,
         to: int | None = None,
     ) -> FailoverResult:
-        """Moves a partition. Raises Problem: bad-request, loading, not-possible."""
+        """Move an offsets partition, and wait until its coordinator serves it. Raises Problem: bad-request,
+        loading, not-possible."""
         partitions = self._services.runtime.partitions
         if not 0 <= number < len(partitions):
             detail = f"There are {len(partitions)} offsets partitions, numbered from 0."
@@ -196,8 +197,8 @@ class CoordinatorFailover:
     ) -> None:
         """Start the failover of a group without waiting for it.
 
-        Nothing happens unless the partition is loaded here; it keeps its broker when the target broker does not
-        run.
+        Without a loaded partition in this process the call has no effect. The current broker keeps the partition
+        if the target broker does not run.
         """
         partition = self._services.runtime.find_partition(group_id)
         if partition.machine is not None and partition.number not in self._failovers:
@@ -302,7 +303,8 @@ class CoordinatorFailover:
     async def _await_settled(
         self, before: GroupView, rebalances: "_RebalanceCounter", settle_ms: int
     ) -> GroupFailoverResult:
-        """Waits until the members are back and the group is as it was."""
+        """Wait until all members are back and the group is Stable or in its previous state, at most
+        `settle_ms`."""
         served_ms = self._services.group_clock.now().monotonic_ms
         ends_ns = clock.monotonic_ns() + settle_ms * 1_000_000
         while True:
@@ -313,7 +315,7 @@ class CoordinatorFailover:
             await asyncio.sleep(POLL_INTERVAL_S)
 
     def close(self) -> None:
-        """Return moved partitions at once and end the waits for them."""
+        """Let brokers take the moved partitions at once, and end the waits for them."""
         for move in list(self._failovers.values()):
             if not move.served.done():
                 move.served.set_result(False)
@@ -355,7 +357,7 @@ class CoordinatorFailover:
 
 
 class _RebalanceCounter:
-    """Counts those of a group."""
+    """Counts the rebalances of a group."""
 
     def __init__(self, group_id: str) -> None:
         self.count = 0

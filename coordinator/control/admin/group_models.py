@@ -53,7 +53,7 @@ class MemberDescription(Struct, frozen=True, kw_only=True):
 
 @wire_name("PendingMemberDescription")
 class PendingMemberDescription(Struct, frozen=True, kw_only=True):
-    """A client that got a member id `since_ms` ago and has not joined with it. The id expires in `left_ms`."""
+    """A client that got a member id `since_ms` ago and has not joined yet. The id expires in `left_ms`."""
 
     member_id: str
     client_id: str
@@ -64,7 +64,7 @@ class PendingMemberDescription(Struct, frozen=True, kw_only=True):
 
 @wire_name("AwaitedDescription")
 class AwaitedDescription(Struct, frozen=True, kw_only=True):
-    """A member that a group waits for. `request` is the request that it has yet to send."""
+    """A member that a group waits for. `request` is the request that the member has yet to send."""
 
     member_id: str
     client_id: str
@@ -77,8 +77,8 @@ class AwaitedDescription(Struct, frozen=True, kw_only=True):
 
 @wire_name("RebalanceDescription")
 class RebalanceDescription(Struct, frozen=True, kw_only=True):
-    """The rebalance that a group is in. `left_ms`: how long its present phase lasts at most, 0 when nothing ends it
-    by time; `is_initial`: it waits for members that may come (group.initial.rebalance.delay.ms)."""
+    """The rebalance of a group. `left_ms` is the maximum remaining time of its phase, 0 without a time limit.
+    `is_initial`: the group waits for further members (group.initial.rebalance.delay.ms)."""
 
     cause: str
     reason: str
@@ -94,7 +94,7 @@ class RebalanceDescription(Struct, frozen=True, kw_only=True):
 
 @wire_name("GroupSummary")
 class GroupSummary(Struct, frozen=True, kw_only=True):
-    """A group in a list."""
+    """The summary of a group in a list."""
 
     group_id: str
     type: str

@@ -48,8 +48,8 @@ _DELETE_VERSION = 2
 
 
 class GroupOperations:
-    """All methods belong to the event loop's thread. Each raises Problem (loading) while a group's partition is
-    loading."""
+    """Lists, describes and deletes groups. All methods belong to the event loop's thread. Each raises Problem
+    (loading) while the partition of a group is loading."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class GroupOperations:
         return None if machine is None else machine.view_group(group_id, self.group_now(group_id))
 
     def get_group(self, group_id: str) -> GroupView:
-        """A group as it is now. Raises Problem (no-such-group), too."""
+        """Return a group as it is now. Also raises Problem (no-such-group)."""
         view = self.find_group(group_id)
         if view is None:
             raise self._removals.no_such_group(group_id)
@@ -162,7 +162,7 @@ class GroupOperations:
         return build_group_description(view, connections, topics, partition.number, members)
 
     def describe_member(self, group_id: str, reference: str) -> MemberDescription:
-        """One member. Raises Problem (no-such-group, no-such-member, ambiguous-member), too."""
+        """Describe one member. Also raises Problem (no-such-group, no-such-member, ambiguous-member)."""
         view = self.get_group(group_id)
         return build_member_description(
             view, find_member(view, reference), self._connections.take_snapshot(view), SubscriptionReader()
@@ -187,7 +187,7 @@ class GroupOperations:
 
 
 def summarize_group(view: GroupView) -> GroupSummary:
-    """A group in a list."""
+    """Return the summary of a group for a list."""
     return GroupSummary(
         group_id=view.group_id,
         type=view.type.value,
@@ -201,7 +201,7 @@ def summarize_group(view: GroupView) -> GroupSummary:
 def build_member_description(
     view: GroupView, member: MemberView, connections: ConnectionSnapshot, reader: SubscriptionReader
 ) -> MemberDescription:
-    """One member of a group."""
+    """Return the description of a member."""
     awaits = None
     if member.is_awaiting_join:
         awaits = AwaitedRequest.JOIN.value
@@ -320,12 +320,15 @@ def _describe_rebalance(
 
 
 MAX_NAMED_MEMBERS: Final = 20
-"""Members that a sentence or a list of candidates names."""
+"""The maximum number of members in a sentence or a list of candidates."""
 
 
 def find_member(view: GroupView, reference: str) -> MemberView:
-    """The member of that member id, or the only one of that instance id or client id. Raises Problem
-    (no-such-member; ambiguous-member, with the member ids that it may mean as `candidates`)."""
+    """Return the member with a member id, or the only one with an instance id or client id.
+
+    Raises:
+        Problem: no-such-member; ambiguous-member, with the possible member ids as `candidates`.
+    """
     for member in view.members:
         if member.name.member_id == reference:
             return member
@@ -359,7 +362,7 @@ _MAX_NAMED_CLIENTS: Final = 10
 
 
 def refused_problem(error: ErrorCode, what: str, view: GroupView | None) -> Problem:
-    """Return the Problem of Kafka's error. `what` is the begin of a sentence; `view` is the group."""
+    """Return the Problem of Kafka's error. `what` is the beginning of the title; `view` is the group."""
     why = ""
     if view is not None and view.members:
         names = [printable(member.name.client_id) for member in view.members[:_MAX_NAMED_CLIENTS]]

@@ -45,15 +45,15 @@ from storage.timestamp_lookup import LookupSteps, TimestampOffset
 
 
 class PartitionEnds(NamedTuple):
-    """The first offset that can be read, and the one after the last."""
+    """The first readable offset of a partition, and the offset after the last readable record."""
 
     start: int
     end: int
 
 
 def find_partition_ends(plane: DataPlane, topic: str, number: int) -> PartitionEnds | None:
-    """Return the offsets of a partition, or None if it does not exist, is offline, or belongs to another
-    process."""
+    """Return the first and the end offset of a partition, or None if it does not exist, is offline, or belongs to
+    another process."""
     partition = plane.find_local_partition(topic, number)
     if partition is None or partition.log is None:
         return None
@@ -84,7 +84,7 @@ async def find_offset_at_time(plane: DataPlane, topic: str, number: int, timesta
 
 
 async def _call_in_threads(lookup: LookupSteps) -> TimestampOffset | None:
-    """Run a search by time, each step in a thread. Raises StorageError, OSError."""
+    """Run a search by time, each step in a thread. Raises StorageError and OSError."""
     loop, result = asyncio.get_running_loop(), None
     while True:
         try:
@@ -96,7 +96,7 @@ async def _call_in_threads(lookup: LookupSteps) -> TimestampOffset | None:
 
 
 def get_topic(catalogue: Catalogue, name: str, pointer: str) -> Topic:
-    """Raises Problem (no-such-topic), naming the field that named it."""
+    """Return a topic. Raises Problem (no-such-topic) with the JSON pointer of the field."""
     topic = catalogue.find_topic(name)
     if topic is None:
         shown = printable(name)
@@ -110,7 +110,7 @@ def get_topic(catalogue: Catalogue, name: str, pointer: str) -> Topic:
 
 
 def get_topic_of_partition(catalogue: Catalogue, name: str, number: int, pointer: str) -> Topic:
-    """The topic of a partition that is there. Raises Problem (no-such-topic)."""
+    """Return the topic of an existing partition. Raises Problem (no-such-topic) for any other partition."""
     topic = get_topic(catalogue, name, pointer)
     if not 0 <= number < len(topic.partitions):
         shown, count = printable(name), len(topic.partitions)
@@ -125,7 +125,7 @@ def get_topic_of_partition(catalogue: Catalogue, name: str, number: int, pointer
 
 
 def unknown_ends_problem(plane: DataPlane, topic: str, number: int) -> Problem:
-    """Return the reason why this broker does not know the start and the end of a partition."""
+    """Return the Problem that this broker does not know the start and the end of a partition."""
     if plane.catalogue.find_partition(topic, number) is None:
         return deleted_topic_problem(topic)
     if plane.find_local_partition(topic, number) is not None:
@@ -138,21 +138,21 @@ def unknown_ends_problem(plane: DataPlane, topic: str, number: int) -> Problem:
 
 
 def deleted_topic_problem(topic: str) -> Problem:
-    """Report that a topic was deleted during the call."""
+    """Return the Problem that a topic was deleted during the call."""
     return Problem(ProblemKind.NO_SUCH_TOPIC, "A topic was deleted", f"{printable(topic)} was deleted.")
 
 
 def offline_problem(topic: str, number: int) -> Problem:
-    """The log of a partition does not work."""
+    """Return the Problem that the log of a partition is offline."""
     name = f"{printable(topic)}-{number}"
     detail = f"The log of {name} is offline, so its start and end offsets are unknown."
     return Problem(ProblemKind.NOT_POSSIBLE, f"{name} is offline", detail)
 
 
 MAX_OFFSETS: Final = 10_000
-"""Offsets that one call may set: they are one batch of the log."""
+"""The maximum number of offsets that one call sets. They are one batch of the log."""
 MAX_TOPICS: Final = 1_000
-"""Topics, or single partitions, that one call may name."""
+"""The maximum number of topics, or of single partitions, in one call."""
 _SHIFT: Final = re.compile(r"[+-][0-9]{1,18}")
 _POSITIONS: Final = ("earliest", "latest", "current")
 
@@ -179,13 +179,13 @@ class OffsetReset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class TargetOffset(NamedTuple):
-    """The offset that one partition will have."""
+    """The new offset of one partition."""
 
     topic: str
     partition: int
     offset: int
     topic_id: bytes
-    """The topic that the offset was computed for: another topic of that name may replace it."""
+    """The id of the topic for which the offset was computed. A new topic may get the same name meanwhile."""
 
 
 CommittedOffsets = Mapping[tuple[str, int], int]
@@ -195,7 +195,7 @@ CommittedOffsets = Mapping[tuple[str, int], int]
 async def compute_target_offsets(
     reset: OffsetReset, committed: CommittedOffsets, plane: DataPlane
 ) -> AsyncIterator[TargetOffset]:
-    """Every offset to be set, one at a time. Raises Problem (bad-request, no-such-topic, not-possible)."""
+    """Yield the offsets to set, one at a time. Raises Problem (bad-request, no-such-topic, not-possible)."""
     ways = [reset.offsets is not None, reset.to is not None, reset.to_time_ms is not None]
     if sum(ways) != 1:
         raise _invalid_body("", "Set exactly one of offsets, to and to_time_ms.")
@@ -225,7 +225,7 @@ async def compute_target_offsets(
 def _select_partitions(
     topics: Iterable[str] | None, committed: CommittedOffsets, catalogue: Catalogue
 ) -> Iterator[tuple[str, int]]:
-    """Partitions, each once."""
+    """Yield the selected partitions, each once."""
     if topics is None:
         if not committed:
             raise _invalid_body("/topics", "The group has no offsets: name topics.")
@@ -302,7 +302,7 @@ _MAX_LISTED = 5
 
 
 class OffsetOperations:
-    """All methods belong to the event loop's thread."""
+    """Describes and resets committed offsets. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -347,13 +347,14 @@ class OffsetOperations:
         )
 
     async def reset_offsets(self, group_id: str, reset: OffsetReset, by: str | None) -> OffsetChanges:
-        """Set offsets of a group without members. A missing group is created. `by` names the operator.
+        """Set offsets of a group without members, and create a missing group. `by` names the operator.
 
-        Raises Problem (bad-request, no-such-topic, not-possible, refused with Kafka's error, loading).
+        Raises:
+            Problem: bad-request, no-such-topic, not-possible, refused (with Kafka's error), loading.
         """
         view = self._groups.find_group(group_id)
         if view is not None and view.members:
-            # What the commit would be answered: said of a dry run, too.
+            # A commit would get this error. A dry run reports it, too.
             raise refused_problem(ErrorCode.UNKNOWN_MEMBER_ID, _failure_title(group_id), view)
         committed = {key: offset for key, (offset, _) in (await self._fetch_committed(group_id)).items()}
         budget = TimeBudget(self._run_queue)
@@ -383,7 +384,7 @@ class OffsetOperations:
         )
 
     async def _fetch_committed(self, group_id: str) -> dict[tuple[str, int], tuple[int, str]]:
-        """Offset and metadata by topic and partition."""
+        """Return the committed offset and its metadata by topic and partition."""
         request = FetchOffsets(OffsetFetchRequestGroup(group_id=group_id, topics=None))
         answer: OffsetFetchResponseGroup = await self._group_client.request(group_id, request, _FETCH_VERSION)
         return {
@@ -393,7 +394,7 @@ class OffsetOperations:
         }
 
     async def _commit_offsets(self, group_id: str, wanted: Sequence[TargetOffset]) -> None:
-        """As a consumer without group management."""
+        """Commit offsets as a consumer without group management."""
         topics: dict[str, OffsetCommitRequestTopic] = {}
         for one in wanted:
             if one.topic not in topics:

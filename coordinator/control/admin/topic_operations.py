@@ -53,7 +53,7 @@ class TopicDescription(Struct, frozen=True, kw_only=True):
 
 
 class TopicOperations:
-    """All methods belong to the event loop's thread."""
+    """Lists, creates and deletes topics. All methods belong to the event loop's thread."""
 
     def __init__(self, services: Services, actions: ActionLog) -> None:
         self._catalogue = services.data_plane.catalogue
@@ -75,13 +75,14 @@ class TopicOperations:
     async def create_topic(
         self, name: str, partitions: int | None, configs: Mapping[str, str], by: str | None
     ) -> TopicDescription:
-        """Create a topic. `partitions` None means num.partitions. Raises Problem (name-taken, refused)."""
+        """Create a topic. The default of `partitions` is num.partitions. Raises Problem (name-taken, refused)."""
         [created] = await self._create([_build_topic(name, partitions, configs)])
         self._actions.record_action("topic", f"made {name} with {created.partitions} partitions", by=by)
         return created
 
     async def create_topics(self, partitions: Mapping[str, int]) -> None:
-        """Create topics for a new broker, with partition counts by topic. Raises Problem as `create_topic`."""
+        """Create topics for a new broker, by name and number of partitions. Raises Problem as `create_topic`
+        does."""
         await self._create([_build_topic(name, number, {}) for name, number in partitions.items()])
 
     async def _create(self, wanted: list[CreatableTopic]) -> list[TopicDescription]:
@@ -104,7 +105,7 @@ class TopicOperations:
         ]
 
     async def delete_topic(self, name: str, by: str | None) -> None:
-        """Deletes a topic. Raises Problem (no-such-topic, refused)."""
+        """Delete a topic. Raises Problem (no-such-topic, refused)."""
         states = [DeleteTopicState(name=name, topic_id=ZERO_ID)]
         request = DeleteTopicsRequest(topics=states, timeout_ms=_TIMEOUT_MS)
         answer: DeleteTopicsResponse = await self._topic_client.request(
@@ -137,7 +138,7 @@ def _build_topic(name: str, partitions: int | None, configs: Mapping[str, str]) 
 
 
 def _config_hint(topic: CreatableTopic) -> str:
-    """Suggest the property that the first unknown one was meant to be; Kafka's own message does not."""
+    """Suggest a property with a name similar to the first unknown one. Kafka's own message has no suggestion."""
     known = [*TOPIC_CONFIG_KEYS, INTERNAL_SEGMENT_BYTES.name]
     unknown = next((config.name for config in topic.configs if config.name not in known), None)
     return "" if unknown is None else f" {suggest(unknown, known)}"
@@ -150,7 +151,7 @@ def _describe_topic(topic: Topic) -> TopicDescription:
 
 
 class InternalTopicClient:
-    """Puts requests to the topics of a server. All methods belong to the event loop's thread."""
+    """Sends topic requests to the data plane of a server. All methods belong to the event loop's thread."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

@@ -81,8 +81,7 @@ class TopicAges:
                 self._changed.pop(change.name, None)
 
     def find_since_ms(self, topic: str) -> int:
-        """Return the time since when a topic has its current partitions, or the start of the process if that is
-        later."""
+        """Return when a topic got its current partitions, or when the process started for an unchanged topic."""
         return self._changed.get(topic, self._started_ms)
 
 

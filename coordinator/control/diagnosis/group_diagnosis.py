@@ -121,7 +121,7 @@ _MAX_FINDINGS = 5
 
 @wire_name("Met")
 class WaitResult(Struct, frozen=True, kw_only=True):
-    """The result of a wait whose conditions held. The records that the conditions rely on are durable. `seq` is
+    """The result of a successful wait: all conditions held, and the records that they rely on are durable. `seq` is
     the number of the last event at that time, for `after` of a later wait. `mark` identifies the process of that
     number ("`mark`.`seq`"). `detail` is a sentence."""
 
@@ -204,7 +204,7 @@ def not_met_problem(
 
 
 def not_durable_problem(snapshot: GroupSnapshot, waited_ms: int) -> Problem:
-    """Return the Problem of a wait whose conditions hold in records that the disk has not confirmed."""
+    """Return the Problem of a wait that met its conditions with records that the disk has not confirmed."""
     is_so = f"All conditions hold, but the log was not synced within {format_seconds(waited_ms)}."
     detail = f"{describe_state(snapshot)} {is_so}"
     title = f"{snapshot.name} does not durably meet the conditions after {format_seconds(waited_ms)}"

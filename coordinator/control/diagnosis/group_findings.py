@@ -198,7 +198,7 @@ def _format_unread(snapshot: GroupSnapshot, member: MemberView) -> str:
 
 
 def find_silent_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Yield connected members of a settled group whose silence exceeds a third of their session timeout."""
+    """Yield connected members of a settled group that have been silent for over a third of their session."""
     if not snapshot.is_settled:
         return
     found = 0

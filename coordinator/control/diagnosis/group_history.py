@@ -51,7 +51,7 @@ class RefusedJoins:
 
 
 class ExpiredInstance(NamedTuple):
-    """A static member whose session expired, as printable names."""
+    """A static member with an expired session, as printable names."""
 
     group_instance_id: str
     client_id: str
@@ -64,7 +64,7 @@ class GroupHistory:
     - `told_to_rejoin`: the members that have yet to rejoin, each with the time since when.
     - `unknown_assignees`: ids in the assignment of `assigned_generation` that do not belong to a member.
     - `refused_joins`: refused JoinGroups by printable client id.
-    - `expired_instances`: static members whose session expired, newest last.
+    - `expired_instances`: static members with an expired session, newest last.
     - `join_count`: the number of JoinGroups.
     - `changed_ms`: the time of the last change of a consumer group's epoch or target, or of a member's
       assignment.

@@ -4,8 +4,8 @@ This is a notice, because such a member may live for ever. An idle kafkajs consu
 every 5 s in a session of 6 s. Each member is reported once.
 
 The oracle reads no heartbeats. A member cannot starve before two thirds of its session are over, so the next
-check of its group is no earlier than that. A member without a connection is disconnected rather than starved. A
-member with a parked request has nothing to send.
+check of a group waits until then. A member without a connection is disconnected rather than starved. A member
+with a parked request has nothing to send.
 """
 
 from typing import Final
@@ -67,7 +67,7 @@ class StarvedHeartbeat:
         self._context.cancel_check(self.name, event.group_id)
 
     def check_group(self, group_id: str) -> None:
-        """Report the members with little time left in their sessions, except those that were reported before."""
+        """Report the members with little time left in their sessions, each member once."""
         view = self._context.find_group(group_id)
         before = self._reported.pop(group_id, set())
         if view is None or not view.members:

@@ -113,8 +113,8 @@ class ViolationLog:
         return count
 
     def _forget_oldest(self) -> None:
-        """Drop the oldest notice, or the oldest violation if there are no notices. Clients can cause notices at
-        will, and these must not displace violations."""
+        """Drop the oldest notice, or without notices the oldest violation. Clients can cause notices at will, and
+        these must not displace violations."""
         notices = (seq for seq, violation in self._by_seq.items() if violation.severity is Severity.NOTICE)
         seq = next(notices, next(iter(self._by_seq)))
         self._bytes -= _estimate_bytes(self._by_seq.pop(seq))

@@ -33,7 +33,7 @@ _MAX_TEXT: Final = 500
 
 
 def bad_request(pointer: str, title: str, detail: str) -> Problem:
-    """What is wrong with a request, and where; "" is all of it."""
+    """Return the problem of an invalid request. `pointer` locates the error; "" means the whole request."""
     return Problem(ProblemKind.BAD_REQUEST, title, detail, {"pointer": pointer})
 
 
@@ -52,7 +52,7 @@ def decode_body(wanted: Any, body: bytes | bytearray) -> Any:
 
 
 def decode_query(wanted: type[msgspec.Struct] | None, pairs: Iterable[tuple[str, str]]) -> Any:
-    """What a query says; a field that is a list may be named several times. Raises Problem."""
+    """Decode a query into the declared type. A list field may be repeated. Raises Problem (bad-request)."""
     values: dict[str, list[str]] = {}
     for name, text in pairs:
         values.setdefault(name, []).append(text)
@@ -86,12 +86,13 @@ def decode_path(names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _convert_error(where: str, wanted: Any, error: str) -> Problem:
-    """Make a problem of msgspec's message: a sentence, then the place in msgspec's own form."""
+    """Convert a message of msgspec into a problem. The message is a sentence and a location in msgspec's
+    notation."""
     steps, message = [], error
     at = _ERROR_PLACE.search(error)
     if at is not None:
         message = error[: at.start()]
-        # msgspec does not name the key of a mapping: "...".
+        # msgspec leaves out the key of a mapping: "...".
         path = at[1].partition("[...]")[0]
         steps = [name or index for name, index in _PATH_STEP.findall(path)]
     hint = _find_hint(message, wanted, steps)
@@ -106,7 +107,7 @@ def _convert_error(where: str, wanted: Any, error: str) -> Problem:
 
 
 def _find_hint(message: str, wanted: Any, steps: Sequence[str]) -> str:
-    """Suggest the field or the value that was meant, where msgspec refuses a name."""
+    """Suggest a field or a value that is similar to a name that msgspec rejected."""
     field, value = _FIELD_ERROR.search(message), _ENUM_ERROR.search(message)
     if field is not None and field[1] == "unknown":
         fields = [name for kind in _find_types_at(wanted, steps) for name in _list_fields(kind)]
@@ -118,7 +119,7 @@ def _find_hint(message: str, wanted: Any, steps: Sequence[str]) -> str:
 
 
 def _find_types_at(wanted: Any, steps: Sequence[str]) -> list[inspect.Type]:
-    """Return the types that a value at this place of a document may have."""
+    """Return the types that are allowed at a location of a document."""
     found = _list_alternatives(inspect.type_info(wanted))
     for step in steps:
         found = [
@@ -165,15 +166,15 @@ def _shorten(text: str) -> str:
 
 MAX_BODY_BYTES: Final = 1024 * 1024
 MAX_ALL_BODY_BYTES: Final = 16 * 1024 * 1024
-"""Limit of all bodies that groupd is receiving. Larger bodies wait for a later request."""
+"""The maximum size of all incomplete bodies together, in bytes. A larger total is refused."""
 SMALL_BODY_BYTES: Final = 64 * 1024
-"""groupd always receives a body up to this size."""
+"""The size in bytes up to which a body is always accepted."""
 
 BodyReception = Callable[[web.Request], AbstractContextManager[None]]
 
 
 class NoParameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a route that declares none: many HTTP clients send `{}` with every POST."""
+    """The body of a route without parameters. Many HTTP clients send `{}` with every POST."""
 
 
 class BodyReader:
@@ -220,7 +221,7 @@ class BodyReader:
         return body
 
     def _check_size(self, size: int) -> None:
-        """Raises Problem for a body that has become too large, for itself or beside all others."""
+        """Check the size of an incomplete body, in bytes. Raises Problem (too-large; too-many)."""
         if size > MAX_BODY_BYTES:
             raise _create_too_large()
         if size > SMALL_BODY_BYTES and self._received_bytes > MAX_ALL_BODY_BYTES:
@@ -229,7 +230,7 @@ class BodyReader:
 
 
 def is_body_read(request: web.Request) -> bool:
-    """Whether nothing of a request is still to come."""
+    """Return whether the whole body of a request has arrived."""
     return request.content.at_eof() if request.body_exists else True
 
 
@@ -265,12 +266,12 @@ class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_api(path: str) -> bool:
-    """Whether a path is one of the API's, or would be."""
+    """Return whether a path belongs to the API, even if no operation has it."""
     return path == BASE_PATH or path.startswith(f"{BASE_PATH}/")
 
 
 def value_response(value: Any) -> web.Response:
-    """A value as JSON; nothing for None."""
+    """Return a response with a value as JSON, or an empty response for None."""
     if value is None:
         return web.Response(status=204, headers=HEADERS)
     return web.Response(body=msgspec.json.encode(value), content_type=JSON_TYPE, headers=HEADERS)
@@ -283,7 +284,7 @@ def text_response(text: str) -> web.Response:
 
 
 def problem_response(problem: Problem) -> web.Response:
-    """A problem as problem+json."""
+    """Return a response with a problem as problem+json."""
     kind = problem.kind
     headers = dict(HEADERS)
     if kind is ProblemKind.BAD_TOKEN:
@@ -306,5 +307,5 @@ def _as_list(value: object) -> list[Any]:
 
 
 def wants_text(accept: str) -> bool:
-    """Whether a request asks for text and not for JSON (Accept)."""
+    """Return whether a request prefers text to JSON, by its Accept header."""
     return "text/plain" in accept.lower() and JSON_TYPE not in accept.lower()

@@ -15,11 +15,16 @@ Method = Literal["GET", "POST", "PUT", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """One request. `path` are the names in the path, `query` and `body` instances of what the route declares;
-    `actor` is the header X-Groupd-Actor, None without one; `accept` is the header Accept, "" without one;
-    `last_event_id` is the header Last-Event-ID of a stream's reader, None at its first request; `host` is the
-    header Host. `why_off` is the reason why changes are refused, None where they are allowed; with `needs_token`
-    they are allowed with a token."""
+    """One request.
+
+    - `path` has the path parameters; `query` and `body` are instances of the types that the route declares.
+    - `actor` is the header X-Groupd-Actor, None without one.
+    - `accept` is the header Accept, "" without one.
+    - `last_event_id` is the header Last-Event-ID of a stream's reader, None in its first request.
+    - `host` is the header Host.
+    - `why_off` is the reason why changes are refused, None if they are allowed.
+    - `needs_token`: a change requires the token.
+    """
 
     path: Mapping[str, str]
     query: Any
@@ -33,11 +38,11 @@ class ApiCall:
 
 
 RouteHandler = Callable[[ControlPlane, ApiCall], Awaitable[Any]]
-"""Answers a call with a value of the type that its route declares. Raises Problem."""
+"""Handles a call and returns a value of the route's declared type. Raises Problem."""
 
 Chunks = AsyncGenerator[bytes, None]
 StreamHandler = Callable[[ControlPlane, ApiCall], Awaitable[Chunks]]
-"""Begins an answer that comes in pieces. Raises Problem; the pieces raise nothing."""
+"""Starts a response in chunks. Raises Problem; the iterator of the chunks raises nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,14 +49,15 @@ _LOG: Final = logging.getLogger("Control")
 OPENAPI_PATH: Final = f"{BASE_PATH}/openapi.json"
 _READ_METHODS: Final = ("GET", "HEAD")
 _LOGGED_PROBLEMS: Final = (ProblemKind.BAD_TOKEN, ProblemKind.FOREIGN_HOST, ProblemKind.CONTROL_OFF)
-"""Statuses of refused access, which are logged."""
+"""The kinds of problems that are logged: refused access."""
 _MAX_ACTOR: Final = 100
 _IN_NAMESPACE: Final = "in_namespace"
 _NAME: Final = re.compile(r"{(\w+)}")
 
 
 class ApiService:
-    """Made in a running event loop. `add_routes` an application's router, with `guard` among its middlewares."""
+    """The API of a daemon, created in a running event loop. An application needs `add_routes` for its router and
+    `guard` among its middlewares."""
 
     def __init__(
         self,
@@ -120,12 +121,12 @@ class ApiService:
         )
 
     def close(self) -> None:
-        """Ends the answers that come in pieces."""
+        """End all streams."""
         self._stream_sender.close()
 
     @web.middleware
     async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Below /v1 nothing but JSON is answered, whatever goes wrong."""
+        """Convert every error below /v1 into a problem document."""
         if not is_api(request.path):
             return await handler(request)
         try:
@@ -147,7 +148,7 @@ class ApiService:
         return answer
 
     def _check_sender(self, request: web.Request) -> None:
-        """Raises Problem."""
+        """Check the origin and the permissions of a caller. Raises Problem."""
         caller = _read_origin(request)
         self._access.check_reading(caller)
         if request.method not in _READ_METHODS:
@@ -225,7 +226,7 @@ def _read_origin(request: web.Request) -> RequestOrigin:
 
 
 def _convert_http_error(request: web.Request, error: web.HTTPException) -> Problem:
-    """What aiohttp has to say."""
+    """Return the problem of an HTTP error of aiohttp."""
     path = printable(request.path)
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = sorted(error.allowed_methods)
@@ -238,7 +239,7 @@ def _convert_http_error(request: web.Request, error: web.HTTPException) -> Probl
 
 
 MAX_ENDLESS_STREAMS: Final = 32
-"""Readers of endless answers: each keeps a connection."""
+"""The maximum number of clients that read endless streams. Each keeps a connection."""
 
 
 class StreamSender:
@@ -249,13 +250,14 @@ class StreamSender:
         self._endless_streams = 0
 
     def close(self) -> None:
-        """Ends every answer; nothing is sent any more."""
+        """End all streams after their current chunk."""
         self._closing.set()
 
     async def send_stream(
         self, request: web.Request, route: StreamRoute, pieces: Chunks
     ) -> web.StreamResponse:
-        """Sends pieces as they come. Raises Problem before the first."""
+        """Send chunks until the source, the client or `close` ends the stream. Raises Problem before the first
+        chunk."""
         answer = web.StreamResponse(headers=HEADERS)
         answer.content_type = route.content_type
         answer.charset = "utf-8" if route.content_type.startswith("text/") else None
@@ -273,7 +275,7 @@ class StreamSender:
                 await answer.write(piece)
             await answer.write_eof()
         except ConnectionError:
-            pass  # the reader has gone, as it may
+            pass  # the client has disconnected
         finally:
             closing.cancel()
             self._endless_streams -= route.is_endless

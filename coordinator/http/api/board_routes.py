@@ -1,4 +1,4 @@
-"""What a page has to know of a broker to show all its groups, in one answer."""
+"""The state of a broker and all its groups in one response, for the page."""
 
 from typing import Final
 

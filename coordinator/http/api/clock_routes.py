@@ -1,4 +1,5 @@
-"""The time of groups: held, moved on, ended for one member; retention as if it were later."""
+"""API routes for the clocks of groups, for expiring, removing and disconnecting members, and for expiring
+offsets."""
 
 from typing import Any, Final, Literal
 
@@ -30,7 +31,8 @@ MAX_SETTLE_MS: Final = 600_000
 
 @wire_name("ClockChange")
 class ClockChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`except`: "gone" lets the sessions of members that are gone end while everybody else's time stands still."""
+    """The wanted state of a clock. `except` "gone": on a frozen clock the sessions of disconnected members still
+    end."""
 
     frozen: bool
     except_: Literal["gone"] | None = field(default=None, name="except")
@@ -38,8 +40,9 @@ class ClockChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 @wire_name("StepRequest")
 class StepRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`silent` are the members that send nothing meanwhile; left out, those without an open connection. Everybody
-    else is kept alive. `settle` is how long, in reality, a member that is awaited may take to come."""
+    """`silent` are the members that send nothing during the advance; by default the members without an open
+    connection. groupd keeps all other members alive. `settle` is the real time that groupd waits for a request of
+    a live member."""
 
     silent: list[str] | None = None
     settle: int | str = DEFAULT_SETTLE
@@ -47,22 +50,23 @@ class StepRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 @wire_name("AdvanceRequest")
 class AdvanceRequest(StepRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`by`: how much time passes, in milliseconds or as "45s"."""
+    """An advance of the clock. `by` is the duration in milliseconds or with a unit, such as "45s"."""
 
     by: int | str
 
 
 @wire_name("RemoveRequest")
 class RemoveRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why the member is sent away, for the log."""
+    """The removal of a member. `reason` is for the log."""
 
     reason: str | None = None
 
 
 @wire_name("OffsetsExpireRequest")
 class OffsetsExpireRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`at`: "+8d" is eight days later than the time of the group; a number is Unix time in milliseconds. `topics`:
-    of these alone; none named, of all."""
+    """The expiry of committed offsets as of a later time. `at` is a Unix time in milliseconds, or a duration
+    after the group time, such as "+8d". `topics` limits the expiry to these topics; an empty list means all
+    topics."""
 
     at: int | str
     topics: list[str] = []

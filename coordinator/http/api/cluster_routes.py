@@ -45,12 +45,12 @@ class MoveBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 async def show_cluster(control: ControlPlane, _: ApiCall) -> ClusterStatus:
-    """All brokers, and all partitions with their owners."""
+    """Return all brokers, and all partitions with their owners."""
     return await control.cluster.describe_cluster()
 
 
 async def move_partition(control: ControlPlane, call: ApiCall) -> PartitionMove:
-    """Moves a partition; it is read by its new owner when this is answered, or after."""
+    """Move a partition, and wait until its new owner has claimed it. The owner may load it after the response."""
     body: MoveBody = call.body
     hold_ms = parse_duration_ms(body.hold_loading, "hold_loading")
     if body.group is not None and body.topic is None and body.partition is None:
@@ -194,7 +194,7 @@ CLUSTER_ROUTES: Final[tuple[ApiRoute, ...]] = (
 )
 
 MAX_SHOWN_GROUPS: Final = 10
-"""Groups that the text names."""
+"""The maximum number of groups in the text."""
 
 
 @wire_name("FailoverBody")
@@ -209,7 +209,7 @@ class FailoverBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @wire_name("GroupFailoverBody")
 class GroupFailoverBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A failover of one group, and `settle`: how long the response waits at most for the members to be back."""
+    """A failover of one group. `settle` is the maximum time for which the response waits for the members."""
 
     not_coordinator: int | str = 0
     loading: int | str = 0
@@ -218,7 +218,7 @@ class GroupFailoverBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 async def fail_over_group(control: ControlPlane, call: ApiCall) -> FailoverResult:
-    """Moves the offsets partition of a group."""
+    """Move the offsets partition of a group."""
     body = call.body
     return await control.failover.failover_group(
         call.path["group"],
@@ -231,7 +231,7 @@ async def fail_over_group(control: ControlPlane, call: ApiCall) -> FailoverResul
 
 
 async def fail_over_partition(control: ControlPlane, call: ApiCall) -> FailoverResult:
-    """Moves an offsets partition."""
+    """Move an offsets partition."""
     text = call.path["number"]
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         detail = f"{printable(text)!r} is not an offsets partition: use its number."

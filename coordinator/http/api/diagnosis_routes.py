@@ -97,8 +97,9 @@ WAIT_ROUTES: Final[tuple[ApiRoute, ...]] = (
 
 
 class ViolationsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which: of one group, of one oracle, of one severity (all if left out), those with a `seq` above `after` (7,
-    or "5f3a9c1e.7" with the mark of the process), and of them the first so many."""
+    """A filter of violations and notices. A null `group`, `oracle` or `severity` matches all. `after` selects
+    entries with a greater `seq` (7, or "5f3a9c1e.7" with the mark of the process). `limit` is the maximum number
+    of entries, the oldest first."""
 
     group: str | None = None
     oracle: OracleName | None = None
@@ -109,8 +110,9 @@ class ViolationsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @wire_name("ViolationList")
 class ViolationList(Struct, frozen=True, kw_only=True):
-    """Oldest first. `forgotten` older ones had to make room since the start. Ask again with `after` set to `next`,
-    or to "`mark`.`next`", for later ones; `mark` is that of the process, with which numbers begin anew."""
+    """Violations and notices, oldest first. `forgotten` counts the older entries that groupd has dropped. Set
+    `after` to `next`, or to "`mark`.`next`", to get later entries. `mark` identifies the process; each process
+    starts its own numbers."""
 
     violations: list[Violation]
     forgotten: int
@@ -120,13 +122,13 @@ class ViolationList(Struct, frozen=True, kw_only=True):
 
 @wire_name("Cleared")
 class Cleared(Struct, frozen=True, kw_only=True):
-    """How many were forgotten."""
+    """The number of removed violations and notices."""
 
     cleared: int
 
 
 async def list_violations(control: ControlPlane, call: ApiCall) -> ViolationList:
-    """Answers GET /violations. Raises Problem."""
+    """Return the violations and notices that a query selects. Raises Problem (restarted, bad-request)."""
     query: ViolationsQuery = call.query
     violations, stream = control.oracles.violations, control.stream
     after = resolve_event_number(stream, query.after, violations.newest_seq)
@@ -143,7 +145,7 @@ async def clear_violations(control: ControlPlane, call: ApiCall) -> Cleared:
 
 
 def format_violations(listed: ViolationList) -> str:
-    """A line or two for each."""
+    """Format violations as text, in one or two lines each."""
     if not listed.violations:
         return "No violations.\n"
     return "".join(map(_format_violation, listed.violations))

@@ -27,7 +27,7 @@ from coordinator.http.api.api_route import ApiCall, Chunks, StreamRoute
 EVENT_KINDS: Final = frozenset(
     get_wire_name(kind) for kind in (*GROUP_LINES, *CONSUMER_GROUP_LINES) if kind not in UNLOGGED_EVENTS
 )
-"""What may be followed."""
+"""The event kinds that a client can select."""
 HEARTBEAT_S: Final = 15.0
 _RETRY_MS: Final = 1000
 _FollowArguments: TypeAlias = tuple[str | None, frozenset[str], int | None, str | None]
@@ -35,9 +35,9 @@ _FollowArguments: TypeAlias = tuple[str | None, frozenset[str], int | None, str 
 
 
 class StreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of which group; of which kinds, with commas between them or one at a time; `after` is the id of the event
-    after which to go on, or its number, where the header Last-Event-ID does not say it. Left out: all groups, all
-    kinds, from now on."""
+    """A selection of events; by default all new events of all groups. `kind` has event kinds, repeated or
+    separated by commas. `after` is the id or number of the last known event, unless the header Last-Event-ID has
+    it."""
 
     group: str | None = None
     kind: list[str] = []
@@ -45,7 +45,7 @@ class StreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 async def follow_events(control: ControlPlane, call: ApiCall) -> Chunks:
-    """Events as they come. Raises Problem (bad-request)."""
+    """Return the stream of events. Raises Problem (bad-request)."""
     where = _parse_query(call.query, call.last_event_id)
     # The subscription begins with the first read. An iterator that is never started would never end it.
     return _iterate_events(control, where)
@@ -89,7 +89,8 @@ async def _iterate_events(control: ControlPlane, where: _FollowArguments) -> Chu
             yield start + b"retry: %d\n\n" % _RETRY_MS
             while True:
                 coming = asyncio.ensure_future(subscription.__anext__())
-                # Whoever is cancelled in the moment of its end does not look.
+                # Retrieve the exception, so that asyncio does not log it if the reader is cancelled at this
+                # moment.
                 coming.add_done_callback(lambda done: done.cancelled() or done.exception())
                 while not coming.done():
                     await asyncio.wait([coming], timeout=HEARTBEAT_S)

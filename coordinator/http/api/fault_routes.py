@@ -1,4 +1,5 @@
-"""/v1/faults: rules on the state of groups that answer otherwise, hold, drop, fail the disk, crash."""
+"""API routes for faults: rules that replace or hold responses, disconnect clients, fail the disk or crash
+groupd."""
 
 from typing import Final, Literal
 
@@ -16,7 +17,7 @@ from coordinator.http.api.api_route import ApiCall, ApiRoute
 
 @wire_name("FaultList")
 class FaultList(Struct, frozen=True, kw_only=True):
-    """Every fault, in the order in which they were made, which is that in which they are tried."""
+    """All faults in the order of their creation. groupd tries them in this order."""
 
     faults: list[FaultStatus]
 
@@ -30,7 +31,8 @@ class ReleaseBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 @wire_name("HitBody")
 class HitBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many hits are waited for, counted since the fault was made, and for how long."""
+    """A wait for hits of a fault. `hit` is the number of hits since its creation, `within` the maximum time to
+    wait."""
 
     hit: int = 1
     within: int | str = "10s"
@@ -50,7 +52,7 @@ async def create_fault(control: ControlPlane, call: ApiCall) -> FaultStatus:
 
 
 async def replace_fault(control: ControlPlane, call: ApiCall) -> FaultStatus:
-    """Makes a fault in place of one of that name."""
+    """Create a fault, and replace a fault of the same name."""
     name, rule = call.path["name"], call.body
     if rule.name not in (None, name):
         detail = f"name: the path has {printable(name)}, but the body has {printable(rule.name)}."
@@ -75,20 +77,20 @@ async def remove_all_faults(control: ControlPlane, call: ApiCall) -> RemovedFaul
 
 
 async def release_fault(control: ControlPlane, call: ApiCall) -> ReleasedRequests:
-    """Lets go of what a fault holds."""
+    """Release requests that a fault holds."""
     return control.faults.release_fault(
         call.path["name"], only_oldest=call.body.one == "oldest", by=call.actor
     )
 
 
 async def wait_for_hits(control: ControlPlane, call: ApiCall) -> FaultStatus:
-    """Waits until a fault has hit."""
+    """Wait until a fault has a number of hits."""
     within_ms = parse_duration_ms(call.body.within, "within")
     return await control.faults.wait_for_hits(call.path["name"], call.body.hit, within_ms)
 
 
 def format_fault(fault: FaultStatus) -> str:
-    """A fault, in a line or two."""
+    """Format a fault as text, in one or two lines."""
     line = f"{fault.name} is {fault.state}: matched {fault.matched}, hit {fault.hit}, holding {fault.holding}"
     if fault.last is None:
         return line
@@ -96,7 +98,7 @@ def format_fault(fault: FaultStatus) -> str:
 
 
 def format_faults(answer: FaultList) -> str:
-    """The faults as text."""
+    """Format faults as text."""
     return "\n".join(map(format_fault, answer.faults)) or "No faults."
 
 

@@ -26,7 +26,7 @@ MAX_REMOVED: Final = 100
 
 
 class GroupsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A filter of groups: the state, in upper or lower case, and the prefix of the id."""
+    """A filter of groups: a state, in which case does not matter, and a prefix of the id."""
 
     state: Annotated[str, Meta(extra_json_schema={"enum": STATE_NAMES})] | None = None
     prefix: str = ""
@@ -35,14 +35,14 @@ class GroupsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 @wire_name("GroupList")
 class GroupList(Struct, frozen=True, kw_only=True):
     """Groups, in the order of their ids. `removed` are removals of groups that do not exist any more, the newest
-    first, at most 100; empty where the query names a state."""
+    first, at most 100. The list is empty for a query with a state."""
 
     groups: list[GroupSummary]
     removed: list[GroupRemoval] = []
 
 
 async def list_groups(control: ControlPlane, call: ApiCall) -> GroupList:
-    """All groups, or some."""
+    """Return the groups that a query selects."""
     query: GroupsQuery = call.query
     if query.state is not None and query.state.lower() not in map(str.lower, STATE_NAMES):
         detail = f"{printable(query.state)} is not a group state {suggest(query.state, STATE_NAMES)}."
@@ -58,12 +58,12 @@ async def list_groups(control: ControlPlane, call: ApiCall) -> GroupList:
 
 
 async def describe_group(control: ControlPlane, call: ApiCall) -> GroupDescription:
-    """One group with its members."""
+    """Return one group with its members."""
     return await control.groups.describe_group(call.path["group"])
 
 
 async def describe_member(control: ControlPlane, call: ApiCall) -> MemberDescription:
-    """One member of a group."""
+    """Return one member of a group."""
     return control.groups.describe_member(call.path["group"], call.path["member"])
 
 

@@ -118,7 +118,11 @@ class LedgerLinesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 async def stream_ledger(control: ControlPlane, call: ApiCall) -> Chunks:
-    """Every entry that is closed, one a line, oldest first. Raises Problem."""
+    """Stream the closed entries of the ledger as JSON lines, oldest first.
+
+    Raises:
+        Problem: no-such-group, loading, restarted.
+    """
     group_id = call.path.get("group")
     if group_id is not None:
         check_known_group(control, group_id)

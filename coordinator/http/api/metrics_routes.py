@@ -1,4 +1,4 @@
-"""The metrics of one broker as `/metrics` has those of the daemon's own: `/namespaces/{namespace}/metrics`."""
+"""The metrics of one broker in Prometheus' format, also for the brokers of namespaces."""
 
 from typing import Final
 
@@ -13,18 +13,18 @@ _PLAIN_TEXT: Final = "text/plain"
 
 
 class GroupMetricsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Groups by their ids, in which `*` stands for anything; it may be named several times."""
+    """A filter of groups by id. `*` matches any characters. `match` may be repeated."""
 
     match: list[str] = field(default_factory=lambda: [EVERY_GROUP])
 
 
 async def show_metrics(control: ControlPlane, call: ApiCall) -> Chunks:
-    """Those of all groups together."""
+    """Return the metrics of the broker, without series of single groups."""
     return _single_chunk(await _create_page(control).render_broker())
 
 
 async def show_group_metrics(control: ControlPlane, call: ApiCall) -> Chunks:
-    """Those of single groups. Raises Problem (bad-request)."""
+    """Return the metrics of the selected groups. Raises Problem (bad-request)."""
     return _single_chunk(await _create_page(control).render_groups(call.query.match, call.accept))
 
 

@@ -1,5 +1,5 @@
-"""Namespaces: brokers beside the daemon's own, made, looked at, reset, removed. Everything else of the API is there
-for each of them as well, below its own path (`api_service.py`)."""
+"""API routes for namespaces: brokers beside the daemon's own. Each other route also exists for each namespace,
+below the path of the namespace (`api_service.py`)."""
 
 from typing import Annotated, Final
 
@@ -29,9 +29,9 @@ from coordinator.http.api.api_route import ApiCall, ApiRoute
 
 @wire_name("NewNamespace")
 class NewNamespace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A broker to be made. `name`: groupd finds one where it is not said; `topics` with their partitions; `config`
-    are properties, as in a properties file; `durable`: its files are on the disk, beside the data directory, and
-    stay when the daemon stops, for the next namespace of that name."""
+    """A new broker. `name`: by default groupd creates one. `topics` has the number of partitions of each topic.
+    `config` are properties, as in a properties file. `durable`: the files are on the disk, beside the data
+    directory. They stay when the daemon stops, for the next namespace with this name."""
 
     name: str | None = None
     topics: dict[str, Annotated[int, Meta(ge=1, le=2**31 - 1)]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class NewNamespace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @wire_name("NamespaceList")
 class NamespaceList(Struct, frozen=True, kw_only=True):
-    """Namespaces, the daemon's own first; `most` is how many there may be beside that."""
+    """All namespaces, the daemon's own broker first. `most` is the maximum number of further ones."""
 
     namespaces: list[NamespaceDescription]
     most: int
@@ -64,7 +64,7 @@ async def show_namespace(control: ControlPlane, call: ApiCall) -> NamespaceDescr
 
 
 async def create_namespace(control: ControlPlane, call: ApiCall) -> NamespaceDescription:
-    """Makes one, which is ready."""
+    """Create a namespace, and return it when its broker is ready."""
     new: NewNamespace = call.body
     created = await _get_namespaces(control).create_namespace(
         new.name, new.topics, new.config, is_durable=new.durable, by=call.actor
@@ -73,13 +73,13 @@ async def create_namespace(control: ControlPlane, call: ApiCall) -> NamespaceDes
 
 
 async def reset_namespace(control: ControlPlane, call: ApiCall) -> NamespaceDescription:
-    """Has it be as it was when it was made."""
+    """Reset a namespace to its state after its creation."""
     reset = await _get_namespaces(control).reset_namespace(call.path["namespace"], call.actor)
     return _describe_named(control, reset.name, call)
 
 
 async def remove_namespace(control: ControlPlane, call: ApiCall) -> None:
-    """Nothing is left of it."""
+    """Stop the broker of a namespace and delete its files."""
     await _get_namespaces(control).remove_namespace(call.path["namespace"], call.actor)
 
 

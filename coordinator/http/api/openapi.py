@@ -19,7 +19,8 @@ COMMON_PROBLEMS: Final = (
     *(ProblemKind.BAD_REQUEST, ProblemKind.FOREIGN_HOST, ProblemKind.INTERNAL),
     *(ProblemKind.NOT_JSON, ProblemKind.TOO_LARGE, ProblemKind.TOO_MANY),
 )
-"""A route without parameters reads a body as well: it accepts an empty one."""
+"""The problems of every route. Routes without parameters also read a body, which must be empty or an empty
+object."""
 _CHANGE_PROBLEMS: Final = (ProblemKind.CONTROL_OFF, ProblemKind.BAD_TOKEN)
 _ACTOR: Final = {
     "name": "X-Groupd-Actor",
@@ -40,7 +41,7 @@ Json = dict[str, Any]
 
 
 def create_openapi(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute]) -> Json:
-    """The document, as JSON values."""
+    """Return the document as JSON values."""
     all_routes: list[ApiRoute | StreamRoute] = [*routes, *streams]
     queries = [route.query for route in all_routes if route.query is not None]
     bodies = [route.body for route in routes if route.body is not None]
@@ -178,7 +179,7 @@ def _describe_stream(route: StreamRoute, query: Json, schemas_by_type: dict[Any,
 
 
 def _describe_problems(kinds: Iterable[ProblemKind], schemas_by_type: dict[Any, Any]) -> Json:
-    """One response for each status, which names its problems."""
+    """Return one response per status, with the kinds of problems of that status."""
     by_status: dict[int, list[str]] = {}
     for kind in dict.fromkeys(kinds):
         by_status.setdefault(kind.status, []).append(kind.word)

@@ -22,15 +22,15 @@ _MIN_BYTES: Final = 1024
 
 @wire_name("RecordingBody")
 class RecordingBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """After so many bytes the recording ends by itself."""
+    """A recording. It ends by itself at `bytes` bytes."""
 
     bytes: Annotated[int, Meta(ge=_MIN_BYTES, le=MAX_BYTES)] = DEFAULT_BYTES
 
 
 @wire_name("RecordingList")
 class RecordingList(Struct, frozen=True, kw_only=True):
-    """Every recording, in the order in which they were begun; whether every group that comes into being is
-    recorded, and how many were not, because there were too many."""
+    """All recordings in the order of their start. `new_groups`: groupd records every new group. `unrecorded`
+    counts the new groups that were not recorded because of the limit."""
 
     recordings: list[RecordingState]
     new_groups: bool
@@ -38,7 +38,7 @@ class RecordingList(Struct, frozen=True, kw_only=True):
 
 
 async def start_recording(control: ControlPlane, call: ApiCall) -> RecordingState:
-    """Records a group from now on; one that is recorded already goes on."""
+    """Record a group from now on. An existing recording continues."""
     return control.recordings.start_recording(call.path["group"], call.body.bytes, call.actor)
 
 
@@ -48,7 +48,7 @@ async def list_recordings(control: ControlPlane, call: ApiCall) -> RecordingList
 
 
 async def record_new_groups(control: ControlPlane, call: ApiCall) -> RecordingList:
-    """Records every group that comes into being from now on."""
+    """Record every new group from now on."""
     control.recordings.record_new_groups(call.body.bytes, call.actor)
     return _list_recordings(control)
 
@@ -73,7 +73,7 @@ async def drop_recording(control: ControlPlane, call: ApiCall) -> None:
 
 
 async def download_recording(control: ControlPlane, call: ApiCall) -> Chunks:
-    """The file of a recording, as it is now. Raises Problem (no-such-recording)."""
+    """Return the file of a recording in its current state. Raises Problem (no-such-recording)."""
     return _iterate_chunks(control.recordings.pieces(call.path["group"]))
 
 

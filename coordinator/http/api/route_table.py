@@ -1,6 +1,5 @@
-"""All routes and streams of the API, and the index at /v1 that lists them. The OpenAPI document is made of
-the same table.
-"""
+"""The table of all routes and streams of the API, and the index at /v1 that lists them. The OpenAPI document has
+the same source."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -47,7 +46,7 @@ class Index(Struct, frozen=True, kw_only=True):
 
 
 def create_index_route(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute]) -> ApiRoute:
-    """The route of the index itself, which names these."""
+    """Return the route of the index, which lists the given routes and streams."""
     operations = [
         ApiOperation(
             method=route.method, path=BASE_PATH + route.path, summary=route.summary, changes=route.changes

@@ -1,4 +1,4 @@
-"""Stand-ins: members that groupd plays, so that one real consumer can be tested among others."""
+"""API routes for stand-ins: members that groupd plays, so that one real consumer can be tested among others."""
 
 from typing import Annotated, Final, Literal
 
@@ -35,7 +35,7 @@ class NewStandIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @wire_name("StandInList")
 class StandInList(Struct, frozen=True, kw_only=True):
-    """The stand-ins of a group, in the order in which they were made."""
+    """The stand-ins of a group, in the order of their creation."""
 
     stand_ins: list[StandInDescription]
 
@@ -46,7 +46,7 @@ async def list_stand_ins(control: ControlPlane, call: ApiCall) -> StandInList:
 
 
 async def create_stand_in(control: ControlPlane, call: ApiCall) -> StandInDescription:
-    """Makes one, which joins from now on."""
+    """Create a stand-in, which starts to join."""
     new: NewStandIn = call.body
     if new.group_protocol == "consumer" and (new.protocols or new.assignment is not None):
         field = "protocols" if new.protocols else "assignment"
@@ -70,32 +70,32 @@ async def create_stand_in(control: ControlPlane, call: ApiCall) -> StandInDescri
 
 
 async def leave_group(control: ControlPlane, call: ApiCall) -> StandInDescription:
-    """Goes, and says so."""
+    """Let a stand-in leave the group with a request."""
     return await control.stand_ins.leave_group(call.path["group"], call.path["client"], call.actor)
 
 
 async def stall_member(control: ControlPlane, call: ApiCall) -> StandInDescription:
-    """Says nothing any more."""
+    """Let a stand-in stop sending requests, without leaving the group."""
     return await control.stand_ins.stall_member(call.path["group"], call.path["client"], call.actor)
 
 
 async def rejoin_group(control: ControlPlane, call: ApiCall) -> StandInDescription:
-    """Is a member again."""
+    """Let a stand-in join the group again."""
     return await control.stand_ins.rejoin_group(call.path["group"], call.path["client"], call.actor)
 
 
 async def remove_stand_in(control: ControlPlane, call: ApiCall) -> None:
-    """Leaves, and is forgotten."""
+    """Let a stand-in leave the group, and forget it."""
     await control.stand_ins.remove_stand_in(call.path["group"], call.path["client"], call.actor)
 
 
 async def remove_stand_ins(control: ControlPlane, call: ApiCall) -> None:
-    """All stand-ins of a group leave, and are forgotten."""
+    """Let all stand-ins leave a group, and forget them."""
     await control.stand_ins.remove_all(call.path["group"], call.actor)
 
 
 def _parse_timeout(value: int | str, field: str) -> int:
-    """As requests can carry it. Raises Problem."""
+    """Parse a timeout into milliseconds that fit into a request. Raises Problem (bad-request)."""
     ms = parse_duration_ms(value, field)
     if not 0 < ms < 1 << 31:
         raise bad_request(f"/{field}", f"{field} is invalid", f"{field} is not between 1 ms and 24 days.")

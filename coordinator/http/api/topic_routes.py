@@ -1,4 +1,4 @@
-"""Topics: listed, made, deleted."""
+"""API routes for topics: list, create and delete."""
 
 from typing import Annotated, Final
 
@@ -13,7 +13,7 @@ from coordinator.http.api.api_route import ApiCall, ApiRoute
 
 @wire_name("NewTopic")
 class NewTopic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A topic to be made. `partitions`: where they are not said, as many as num.partitions says."""
+    """A new topic. The default of `partitions` is num.partitions."""
 
     name: str
     partitions: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
@@ -28,7 +28,7 @@ class TopicList(Struct, frozen=True, kw_only=True):
 
 
 async def list_topics(control: ControlPlane, call: ApiCall) -> TopicList:
-    """All topics that are not the broker's own."""
+    """Return all topics that are not internal."""
     return TopicList(topics=await control.topics.list_topics())
 
 
