@@ -1,8 +1,8 @@
 """Subscriptions, assignments and owned partitions of members, as values and as text for people.
 
 In a classic group they are decoded from the bytes of the consumer protocol. In a consumer group (KIP-848) the
-group knows them, and an assignment includes partitions pending revocation. None stands for bytes that are not
-of the consumer protocol or, in some functions, too long to decode.
+group knows them, and an assignment includes partitions pending revocation. A result is None for bytes that are
+not of the consumer protocol or, in some functions, too long to decode.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,21 +22,22 @@ from protocol.consumer_protocol import (
 from protocol.primitives import Malformed
 
 PartitionKey: TypeAlias = tuple[str, int]
-"""Topic and partition."""
+"""Topic and partition number."""
 
 KAFKA_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
-"""The client-side assignors of Kafka's consumer, which other clients have under the same names. Each of them gives
-every partition of the subscribed topics to exactly one member. An assignor of another name may do as it likes:
-Faust's lists standby replicas, kafkajs's knows only the topics that its leader subscribes to. That of Kafka Streams
-(`stream`) lists active tasks only, with standby tasks in its user data, but it may leave partitions to a later
+"""The client-side assignors of Kafka's consumer, which other clients have under the same names. Each of them
+gives every partition of the subscribed topics to exactly one member. Other assignors may differ: Faust's lists
+standby replicas, and kafkajs's knows only the topics that its leader subscribes to. The assignor of Kafka Streams
+(`stream`) lists active tasks, with standby tasks in its user data, and may leave partitions to a later
 rebalance."""
 COOPERATIVE: Final = "cooperative"
 """Part of the names of assignors that move a partition in two rebalances (KIP-429)."""
 
 MAX_PAYLOAD_BYTES: Final = 131_072
-"""Of what one member is assigned, or subscribes to: more would keep others waiting, and no consumer has it."""
+"""The maximum size of the assignment or subscription of one member, in bytes. Decoding a larger one would delay
+other requests, and no consumer has one."""
 MAX_GROUP_TOPICS: Final = 250_000
-"""Of the subscriptions of all members of a group together: to decode them takes a tenth of a second."""
+"""The maximum number of topics in all subscriptions of a group. Decoding this many takes a tenth of a second."""
 MAX_NAMED_PARTITIONS: Final = 5
 
 
@@ -91,8 +92,8 @@ def read_member_partitions(member: MemberView) -> dict[str, list[int]] | None:
 
 
 def list_member_partitions(member: MemberView) -> list[PartitionKey] | None:
-    """The partitions of a member of a group of either type; None where its assignment is not of the consumer
-    protocol, or too long to be read."""
+    """Return the partitions of a member of either group type, or None if its assignment is not of the consumer
+    protocol or is too large."""
     if member.consumer is None:
         return decode_partition_keys(member.assignment)
     return [
@@ -103,15 +104,15 @@ def list_member_partitions(member: MemberView) -> list[PartitionKey] | None:
 
 
 class SubscriptionCache:
-    """The topics of the subscriptions that were decoded last. While a client waits for a group, its subscriptions
-    are read after each event."""
+    """The topics of recently decoded subscriptions. While a client waits for a group, the subscriptions of the
+    group are read after each event."""
 
     def __init__(self, max_topics: int) -> None:
         """Create an empty cache. `max_topics` limits the topics of all cached subscriptions together."""
         self._max_topics = max_topics
         self._topics = 0
         self._decoded: dict[bytes, frozenset[str] | None] = {}
-        """The oldest first."""
+        """The topics by subscription bytes, the oldest first."""
 
     def decode(self, metadata: bytes) -> frozenset[str] | None:
         """Return the topics of a subscription, or None if it is not of the consumer protocol."""
@@ -138,11 +139,11 @@ class SubscriptionReader:
     def __init__(self) -> None:
         self._topics_left = MAX_GROUP_TOPICS
         self._is_read: dict[bytes, bool] = {}
-        """By subscription: False for one that is too large."""
+        """Whether each subscription was decoded; False for one that is too large."""
 
     def read_topics(self, member: MemberView) -> frozenset[str] | None:
-        """The subscribed topics of a member; None where its subscription is not of the consumer protocol, or too
-        large to be decoded."""
+        """Return the subscribed topics of a member, or None if its subscription is not of the consumer protocol
+        or is too large."""
         if member.consumer is not None:
             return member.consumer.topics
         metadata = member.metadata
@@ -155,12 +156,12 @@ class SubscriptionReader:
         return _CACHE.decode(metadata) if is_read else None
 
     def is_too_large(self, member: MemberView) -> bool:
-        """Whether the subscription of a member that was read is too large to be decoded."""
+        """Return whether `read_topics` has found the subscription of a member too large."""
         return member.consumer is None and self._is_read.get(member.metadata) is False
 
 
 def list_owned_partitions(subscription: ConsumerProtocolSubscription) -> list[PartitionKey]:
-    """The owned partitions in a member's subscription."""
+    """Return the owned partitions that a member's subscription lists."""
     return [(topic.topic, number) for topic in subscription.owned_partitions for number in topic.partitions]
 
 
@@ -174,8 +175,8 @@ def read_subscription(view: GroupView, member: MemberView, reader: SubscriptionR
 
 
 def read_assignment(view: GroupView, member: MemberView) -> dict[str, list[int]] | None:
-    """The assigned partitions of a member, by topic; None where it has no assignment yet, or one that is not of the
-    consumer protocol."""
+    """Return the assigned partitions of a member by topic, or None if it has no assignment yet or one that is not
+    of the consumer protocol."""
     if view.protocol_type != PROTOCOL_TYPE or not (member.assignment or member.consumer):
         return None
     partitions = read_member_partitions(member)
@@ -205,12 +206,12 @@ def find_unowned_partitions(
 
 
 def format_partition(place: PartitionKey) -> str:
-    """`orders-3`, as it came."""
+    """Return the name of a partition, such as `orders-3`, without escaping."""
     return f"{place[0]}-{place[1]}"
 
 
 def format_partitions(places: Sequence[PartitionKey]) -> str:
-    """`orders-2, orders-3 and 4 more`, fit for a line."""
+    """Return the names of partitions in printable form, such as `orders-2, orders-3 and 4 more`."""
     return format_list(
         [printable(format_partition(place)) for place in places[:MAX_NAMED_PARTITIONS]], len(places)
     )

@@ -42,7 +42,8 @@ from coordinator.core.outcome import Now
 
 
 class ControlPlane:
-    """Created when a server is open and does not listen yet, so that it misses nothing."""
+    """The operations and diagnoses of one server. It is created when the server is open and does not listen yet,
+    so that it gets every event."""
 
     def __init__(
         self,
@@ -166,7 +167,7 @@ class ControlPlane:
 
 
 class LedgerLimits(Struct, frozen=True, kw_only=True):
-    """Properties by their names."""
+    """The limits of the ledger, under the names of their properties."""
 
     ledger_bytes: int
     ledger_file: str

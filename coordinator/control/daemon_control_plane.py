@@ -8,14 +8,14 @@ from coordinator.control.namespaces.namespace_registry import NamespaceRegistry
 
 
 class DaemonControlPlane(ControlPlane):
-    """Adds to a `ControlPlane` what exists once in a process."""
+    """Adds the namespaces and the trace exporter, which exist once in a process, to a `ControlPlane`."""
 
     def __init__(self, services: Services, commits: CommitFeed | None = None) -> None:
         """Create the control plane of the daemon's broker. `commits` is as in `ControlPlane`."""
         super().__init__(services, commits=commits)
         self.namespaces = NamespaceRegistry(services, self.actions)
         self._traces = create_exporter()
-        """Exports closed rebalances; None where traces are off."""
+        """Exports closed rebalances; None if traces are off."""
         if self._traces is not None:
             self.ledger.listeners.append(self._traces.on_rebalance_closed)
 

@@ -30,17 +30,17 @@ from coordinator.group.event_details import AwaitedMember, GenerationDiffers, Me
 from coordinator.group.member_text import format_member_address, printable_name
 
 RING_BYTES: Final = 8 * 1024 * 1024
-"""What the ring may take,"""
+"""The maximum size of the events in the ring, in bytes."""
 MAX_BEHIND_BYTES: Final = 1024 * 1024
-"""and how much a reader may leave unread before it is cut off."""
+"""The maximum size of the unread events of a reader, in bytes. A reader that exceeds it is disconnected."""
 GAP: Final = "gap"
 _INSTANCE_BYTES: Final = 4
 _ITEM_BYTES: Final = 1_200
-"""What an event takes at most, as an object or as JSON, beside the texts of clients in it,"""
+"""The maximum size of an event as an object or as JSON, in bytes, without the texts of clients."""
 _TEXT_COPIES: Final = 3
-"""each of which it may say so often."""
+"""The maximum number of copies of each client text in an event."""
 ENCODED_AT_ONCE_BYTES: Final = 1024 * 1024
-"""What holds more is made JSON at once, which is cut."""
+"""The size in bytes from which an event is encoded at once. The JSON is shorter because long lists are cut."""
 _MEMBER_BYTES: Final = 300
 """Largest size of each member in a list of an event, without its assignment and the texts of clients."""
 
@@ -106,7 +106,7 @@ class EventSubscription:
         self.bytes = 0
         self.is_closed = False
         self.start: int | None = None
-        """The number after which it begins; None where a gap says so first."""
+        """The event number after which the subscription begins; None if its first event is a gap."""
         self._past: deque[StreamEvent | _RingItem] = deque()
         self._queue: deque[_RingItem] = deque()
         self._has_more = asyncio.Event()
@@ -145,12 +145,12 @@ class EventSubscription:
         )
 
     def add_past(self, gap: StreamEvent | None, past: Iterable[_RingItem]) -> None:
-        """Queue the events that happened before."""
+        """Queue events from before the subscription, after an optional gap."""
         self._past = deque([] if gap is None else [gap])
         self._past.extend(past)
 
     def add_item(self, item: _RingItem) -> None:
-        """Queue an event that has just happened."""
+        """Queue a new event."""
         self._queue.append(item)
         self.bytes += len(item.encode())
         self._has_more.set()
@@ -164,14 +164,14 @@ class EventSubscription:
 
 
 class EventStream:
-    """All methods belong to the event loop's thread."""
+    """The event stream of a server. All methods belong to the event loop's thread."""
 
     def __init__(self, ring_bytes: int = RING_BYTES, max_behind_bytes: int = MAX_BEHIND_BYTES) -> None:
         self.instance: Final = secrets.token_hex(_INSTANCE_BYTES)
         """The mark of this process."""
         self.bytes = 0
         self.cut_off_count = 0
-        """Readers that were too slow."""
+        """The number of readers that were disconnected because they were too slow."""
         self.last_seq = -1
         self._ring: deque[_RingItem] = deque()
         self._ring_bytes = ring_bytes
@@ -210,17 +210,20 @@ class EventStream:
     ) -> EventSubscription:
         """Subscribe to events, to be used as a context manager.
 
-        Events that are no longer available are reported as one event `gap`, with the number of the last lost event.
+        Events that are no longer available are reported as one event `gap`, with the number of the last lost
+        event.
 
-        Args: group_id: The group, or None for all groups. kinds: The event kinds. Empty means all kinds.
-                after: The number of the last known event, or None for new events only. instance: The mark of
-                the process of that number, or None if unknown. The mark of another process results in a gap,
-                followed by all available events.
+        Args:
+            group_id: The group, or None for all groups.
+            kinds: The event kinds. Empty means all kinds.
+            after: The number of the last known event, or None for new events only.
+            instance: The mark of the process of that number, or None if unknown. The mark of another process
+                results in a gap, followed by all available events.
         """
         subscription = EventSubscription(group_id, kinds, self._subscriptions)
         subscription.start = self.last_seq if after is None else after
         if after is not None:
-            # Whoever does not say which process it was may still name a number that was not reached here.
+            # Without a mark, only a number beyond the last event shows that it is from another process.
             is_restart = after > self.last_seq if instance is None else instance != self.instance
             gap = self._build_gap(after, is_restart)
             subscription.add_past(
@@ -232,7 +235,7 @@ class EventStream:
         return subscription
 
     def list_recent(self, group_id: str | None = None, after: int = -1) -> list[StreamEvent]:
-        """Return the events in the ring, oldest first."""
+        """Return the events of a group (None: of all groups) in the ring with a greater number, oldest first."""
         return [
             item.to_stream_event() for item in self._list_after(after) if group_id in (None, item.group_id)
         ]
@@ -253,7 +256,7 @@ class EventStream:
 
 
 def _estimate_name_bytes(event: group_event_types.GroupEvent) -> int:
-    """About the bytes of the names in an event, which may be long."""
+    """Estimate the size of the names in an event, in bytes. Names may be long."""
     name = event.member
     if name is None:
         return len(event.group_id)
@@ -261,7 +264,7 @@ def _estimate_name_bytes(event: group_event_types.GroupEvent) -> int:
 
 
 def _estimate_refusal_bytes(event: group_event_types.RequestRefused) -> int:
-    # A client can make the protocols of an event as long as it likes.
+    # The protocols of a refused request can have any length.
     return 0 if event.detail is None or isinstance(event.detail, GenerationDiffers) else ENCODED_AT_ONCE_BYTES
 
 
@@ -307,10 +310,11 @@ def resolve_event_number(stream: EventStream, after: int | str, last: int | None
     Args:
         stream: The event stream of this process.
         after: A number, or a number with a mark.
-        last: The last number, or None for that of the last event.
+        last: The last valid number, or None for the number of the last event.
 
-    Raises: Problem: (bad-request) it is not a number; (restarted) it is from another process. A number
-            without a mark is recognised as foreign only while it is larger than `last`.
+    Raises:
+        Problem: bad-request for text that is not an event number; restarted for a number of another process.
+            Without a mark, a number counts as one of another process only while it is larger than `last`.
     """
     found = parse_event_number(str(after))
     if found is None:
@@ -346,7 +350,7 @@ _OMITTED_FIELDS: Final = frozenset({"group_id", "generation_id", "member"})
 def build_event_value(
     seq: int, event: group_event_types.GroupEvent, at_ms: int, group_time_ms: int
 ) -> dict[str, object]:
-    """An event with its number; `at_ms` is Unix time, `group_time_ms` the time of its group's clock."""
+    """Return an event as JSON values. `at_ms` is Unix time, `group_time_ms` the time of the group's clock."""
     value: dict[str, object] = {
         "seq": seq,
         "kind": get_wire_name(type(event)),
@@ -438,4 +442,4 @@ _CONVERTERS: Final[Mapping[type[Any], Callable[[Any], object]]] = {
     Enum: lambda word: word.value if isinstance(word.value, str) else word.name,
     str: lambda text: printable(text, MAX_TEXT),
 }
-"""Replacements for long texts; the first that fits is used. Numbers and null stay."""
+"""The converters to JSON values by type; the first matching one applies. Numbers and null need no conversion."""

@@ -16,7 +16,7 @@ from coordinator.core.message_text import printable, suggest
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,3})?) *(ms|s|m|h|d)")
 MAX_DURATION_MS: Final = 1000 * 366 * _UNITS_MS["d"]
-"""A thousand years."""
+"""The maximum duration: a thousand years, in milliseconds."""
 
 
 def parse_duration_ms(value: int | str, field: str) -> int:
@@ -42,7 +42,7 @@ def _invalid_duration(field: str, why: str) -> Problem:
 
 
 MAX_NAMES: Final = 1000
-"""In one list."""
+"""The maximum number of names in one list."""
 _NUMBER_CONDITION: Final = re.compile(r"(<=|>=|<|>|=|) *(-?[0-9]{1,10})")
 _COMPARISONS: Final[dict[str, Callable[[int, int], bool]]] = {
     "": operator.eq,
@@ -55,7 +55,7 @@ _COMPARISONS: Final[dict[str, Callable[[int, int], bool]]] = {
 
 
 def compile_name_pattern(names: NamePattern, pointer: str) -> Callable[[str], bool]:
-    """Whether a name is one of those. Raises Problem (bad-request)."""
+    """Return a predicate that tells whether a name matches one of the patterns. Raises Problem (bad-request)."""
     several = [names] if isinstance(names, str) else names
     if not 0 < len(several) <= MAX_NAMES:
         raise invalid_field_problem(pointer, f"{len(several)} names; use 1 to {MAX_NAMES}")
@@ -84,7 +84,8 @@ def unknown_name_problem(name: str, known: Collection[str], pointer: str, what: 
 
 
 def _compile_wildcard(pattern: str) -> Callable[[str], bool]:
-    """Whether a name matches a pattern. A regular expression would try every way to share out a long name."""
+    """Return a predicate for a pattern with `*`. A regular expression could backtrack for too long on a long
+    name."""
     start, *middle, end = pattern.split("*")
     least = len(start) + len(end)
 
@@ -103,7 +104,7 @@ def _compile_wildcard(pattern: str) -> Callable[[str], bool]:
 
 
 def compile_number_pattern(number: NumberPattern, pointer: str) -> Callable[[int], bool]:
-    """Whether a number meets a comparison. Raises Problem (bad-request)."""
+    """Return a predicate that tells whether a number satisfies a comparison. Raises Problem (bad-request)."""
     if isinstance(number, int):
         wanted: int = number
         return lambda found: found == wanted
@@ -126,6 +127,6 @@ def invalid_field_problem(pointer: str, why: str) -> Problem:
 
 
 def impossible_field_problem(pointer: str, why: str) -> Problem:
-    """A rule that could never act."""
+    """Create the problem of a rule that could never act."""
     name = pointer.removeprefix("/").replace("/", ".")
     return Problem(ProblemKind.NOT_POSSIBLE, f"{name} is not possible", f"{why}.", {"pointer": pointer})

@@ -58,7 +58,7 @@ def create_awaitable_reply() -> tuple[InternalReply, "asyncio.Future[Any]"]:
 
 
 class InternalGroupClient:
-    """Puts requests to the groups of a server. All methods belong to the event loop's thread."""
+    """Sends requests to the groups of a server. All methods belong to the event loop's thread."""
 
     def __init__(
         self, runtime: Runtime[GroupShard], arrival: clock.Arrival, ownership: PartitionOwnership
@@ -72,7 +72,7 @@ class InternalGroupClient:
 
     @property
     def partitions(self) -> Sequence[CoordinatorPartition[GroupShard]]:
-        """All groups, in any state."""
+        """The offsets partitions, in any state."""
         return self._runtime.partitions
 
     def find_partition(self, group_id: str) -> CoordinatorPartition[GroupShard]:
@@ -101,15 +101,15 @@ class InternalGroupClient:
         connection_id: int = 0,
         new_member_uuid: str = "",
     ) -> Any:
-        """Send a request of the core to the partition of a group, and return the durable response. A cancelled call
-        leaves no state behind.
+        """Send a request of the core to the partition of a group, and return the durable response. A cancelled
+        call leaves no state behind.
 
         Args:
             group_id: the group.
             request: the request.
-            api_version: version of the request's context.
-            client_id: client id of the context.
-            connection_id: connection id of the context.
+            api_version: the API version in the context of the request.
+            client_id: the client id in the context.
+            connection_id: the connection id in the context.
             new_member_uuid: the UUID for a new member id.
 
         Raises:

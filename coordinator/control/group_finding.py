@@ -70,7 +70,7 @@ def format_request(action: FindingAction) -> str:
 
 
 def list_actions(findings: Sequence[GroupFinding]) -> list[dict[str, Any]]:
-    """Return the different actions of findings as JSON values, for the fields of a Problem."""
+    """Return the distinct actions of findings as JSON values, for the fields of a Problem."""
     actions: list[dict[str, Any]] = []
     for finding in findings:
         if finding.action is not None:

@@ -18,14 +18,14 @@ from coordinator.group.group_event_types import GroupDeleted, GroupEvent
 from coordinator.group.member_text import format_member_client, printable_name
 
 MAX_REMOVALS: Final = 10_000
-"""Removed groups that are remembered; the oldest is forgotten first."""
+"""The maximum number of remembered removals. The oldest is dropped first."""
 _RETENTION: Final = "retention"
 _OPERATOR: Final = "the control API"
 
 
 @wire_name("RemovalReason")
 class RemovalReason(StrEnum):
-    """Why a group was removed."""
+    """The reason for the removal of a group."""
 
     OFFSETS_EXPIRED = "offsets expired"
     NO_OFFSETS = "no offsets"
@@ -35,9 +35,9 @@ class RemovalReason(StrEnum):
 
 @wire_name("GroupRemoval")
 class GroupRemoval(Struct, frozen=True, kw_only=True):
-    """The removal of a group. `at_ms` is Unix time, `group_time_ms` the time of the group's clock then. `by` is the
-    client or operator that asked for it, null where a retention check found the group by itself. `detail` is a
-    clause that says why, printable."""
+    """The removal of a group. `at_ms` is Unix time, `group_time_ms` the time of the group's clock at the removal.
+    `by` is the client or operator that requested the removal, null for a retention check. `detail` is a printable
+    clause with the reason."""
 
     group_id: str
     at_ms: int
@@ -56,7 +56,7 @@ class GroupRemovals:
         """The operation in progress on a group, or (None) on all groups, and its operator."""
 
     def find(self, group_id: str) -> GroupRemoval | None:
-        """Return the last removal of a group, which may exist again."""
+        """Return the last removal of a group, even if the group exists again."""
         return self._removals.get(group_id)
 
     def newest(self, prefix: str, limit: int) -> list[GroupRemoval]:
@@ -142,9 +142,8 @@ class GroupRemovals:
 
 
 def why_absent(removal: GroupRemoval | None) -> str:
-    """Return the end of a sentence, without its full stop, that says why a group does not exist.
-
-    That is when and why it was removed, or, for None, that groupd has no record of it."""
+    """Return the end of a sentence, without its full stop, that explains why a group does not exist. It contains
+    the time and the reason of the removal. For None, it states that groupd has no record of the group."""
     if removal is None:
         return "since its start groupd has seen no member and no committed offset of it"
     at = format_time_of_day(removal.at_ms)

@@ -28,7 +28,7 @@ IDLE_LIMIT_S: Final = 600.0
 """The sampling ends after this time without a reader. The histories stay; the next reader starts it again."""
 MAX_POINTS: Final = 240
 MAX_GROUPS: Final = 1_000
-"""The groups with the oldest samples are dropped."""
+"""The maximum number of groups with a history. The groups with the oldest samples are dropped."""
 
 _LOG: Final = logging.getLogger("Control")
 
@@ -61,7 +61,7 @@ class LagSeries:
         self._times_ms = array("q")
         self._lags = array("q")
         self._stride = 1
-        """One of so many samples becomes a point."""
+        """The number of samples for each point."""
         self._skipped = 0
 
     def add(self, at_ms: int, lag: int) -> None:
@@ -78,7 +78,7 @@ class LagSeries:
 
     @property
     def is_thinned(self) -> bool:
-        """Whether points were dropped."""
+        """Whether the series has dropped points."""
         return self._stride > 1
 
     def points(self) -> Iterator[LagPoint]:
@@ -103,7 +103,7 @@ class LagHistories:
         """
         self._source = source
         self._subscribe: Callable[[EventListener], None] | None = subscribe
-        """None once it is called: events cost nothing before the first reader."""
+        """Subscribes to the events of groups; None after the first reader. Before it, events need no work."""
         self._run_queue = run_queue
         self._loop = loop
         self._series: OrderedDict[str, LagSeries] = OrderedDict()
@@ -111,7 +111,7 @@ class LagHistories:
         self._first_sample = asyncio.Event()
         """Set when the running sampler has taken its first sample, and after `close`."""
         self._read_ns = 0
-        """The time of the last reader, on the monotonic clock."""
+        """The monotonic time of the last reader, in nanoseconds."""
         self._deleted: set[str] = set()
         """The groups that were deleted since the current sample began: its snapshot may still have them."""
         self._is_closed = False

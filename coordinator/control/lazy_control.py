@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("Control")
 MAX_PENDING: Final = 20_000
-"""Events until the control plane exists. The oldest ones beyond this number are dropped."""
+"""The maximum number of events to buffer until the control plane exists. The oldest ones beyond it are
+dropped."""
 
 
 class LazyControlPlane:
-    """Made when a server is open and does not listen yet, so that nothing is missed. All methods belong to
-    the event loop's thread."""
+    """The lazily created control plane of a server that is open and does not listen yet, so that it gets every
+    event. All methods belong to the event loop's thread."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -33,16 +34,16 @@ class LazyControlPlane:
         self._control: DaemonControlPlane | None = None
         self._creation: asyncio.Task[None] | None = None
         self.created = asyncio.Event()
-        """Set when it is there."""
+        """Set when the control plane exists."""
         services.group_events.subscribe(EventRank.BUFFER, self._on_event)
         config = services.settings.config
         self._commits = _create_commit_feed(services) if config.oracle_commits else None
         if config.ledger_file:
-            # A file misses nothing.
+            # The ledger's file must contain every rebalance.
             self.get_or_create()
 
     def get_or_create(self) -> "DaemonControlPlane":
-        """The control plane, at once."""
+        """Return the control plane, and create it if necessary."""
         if self._control is None:
             from coordinator.control.daemon_control_plane import DaemonControlPlane
 
@@ -58,7 +59,7 @@ class LazyControlPlane:
 
     def _on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
         self._pending_events.append((partition, event, number, now))
-        # Groups from before the start have no active users.
+        # Groups from before the start do not need a control plane until a client uses them.
         if self._creation is None and type(event) is not GroupLoaded:
             self._creation = self._services.loop.create_task(self._create_in_background())
 
@@ -77,7 +78,7 @@ class LazyControlPlane:
             self._control.close()
 
     async def close_namespaces(self) -> None:
-        """Stops the brokers beside the server, before the server stops."""
+        """Stop the namespaces before the server stops."""
         if self._control is not None:
             await self._control.namespaces.close()
 
@@ -94,7 +95,7 @@ def _create_commit_feed(services: Services) -> "CommitFeed":
 
 
 def _import_control() -> None:
-    # Once it is imported, `get_or_create` gets it at once.
+    # After this import, `get_or_create` does not block the event loop.
     from coordinator.control import daemon_control_plane  # noqa: F401
     from coordinator.control.ledger.trace_endpoint import preload_exporter
 

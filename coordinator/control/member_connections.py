@@ -29,13 +29,13 @@ class ConnectionSnapshot(NamedTuple):
     find_closed_ms_ago: Callable[[int], int | None]
 
     def has_connection(self, member: MemberView) -> bool:
-        """Whether an open connection is known to be a member's."""
+        """Return whether a member has a connection that is known and open."""
         if member.connection_id:
             return member.connection_id in self.open_ids
         return member.name.member_id in self.heartbeating
 
     def is_connected(self, member: MemberView) -> bool:
-        """Whether a member has an open connection, as far as can be seen."""
+        """Return whether a member has an open connection, as far as groupd knows."""
         if self.has_connection(member):
             return True
         return not member.connection_id and (member.name.client_id, member.name.client_host) in self.unclaimed
@@ -47,12 +47,13 @@ class ConnectionSnapshot(NamedTuple):
 
 
 class MemberConnections:
-    """The members on the connections of a server. It examines all connections, so it serves operators only."""
+    """Finds the connections of members on a server. It examines all connections, so only operator requests may
+    use it."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self.connection_id_sources: list[Callable[[], Iterable[int]]] = []
-        """Who tells the numbers of members that groupd plays itself: they are as connected as any."""
+        """Functions that return the connection numbers of stand-ins, which count as open connections."""
 
     def find_heartbeating_members(self, group_id: str) -> set[str]:
         """Return the ids of the members of a group with an open connection that repeats their heartbeats."""
@@ -64,7 +65,7 @@ class MemberConnections:
         }
 
     def list_open_ids(self) -> set[int]:
-        """The numbers of all open connections."""
+        """Return the numbers of all open connections."""
         open_ids = {connection.client.connection_id for connection in self._connections.open}
         return open_ids.union(*(played() for played in self.connection_id_sources))
 
@@ -134,10 +135,10 @@ class MemberConnections:
         )
 
     def silent_ms(self, connection_id: int) -> int | None:
-        """Return the time since a connection last received or sent bytes; None if unknown."""
+        """Return the milliseconds since a connection last received or sent bytes; None if unknown."""
         return self._connections.silent_ms(connection_id)
 
     def connection_closed_ms_ago(self, connection_id: int) -> int | None:
-        """Return the time since a connection closed; None if it is open or unknown. Its member may have another
-        one."""
+        """Return the milliseconds since a connection closed; None if it is open or unknown. The member may have
+        another connection."""
         return self._connections.closed_ms_ago(connection_id)

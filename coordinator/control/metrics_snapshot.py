@@ -29,13 +29,13 @@ from coordinator.group.group_event_types import GroupDeleted, GroupEvent
 from coordinator.topics.data_plane import DataPlane
 
 DURATION_BOUNDS_S: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
-"""Upper bounds of the buckets of the histogram, seconds. A last bucket has no upper bound."""
+"""Upper bounds of the buckets of the histogram, in seconds. A last bucket has no upper bound."""
 PHASES: Final = ("join", "sync", "total")
 _BOUNDS_MS: Final = tuple(bound * 1000 for bound in DURATION_BOUNDS_S)
 
 
 class PhaseDurations:
-    """The durations of one phase: rebalances by bucket, and the sum of their times."""
+    """The durations of one phase: the number of rebalances in each bucket, and the sum of their durations."""
 
     __slots__ = ("buckets", "sum_ms")
 
@@ -80,11 +80,11 @@ class GroupCounts:
         self.event_counts: EventCounts = Counter()
         self.violations: Counter[str] = Counter()
         self.notices: Counter[str] = Counter()
-        """Both by oracle."""
+        """The violations and the notices are counted by oracle."""
         self.completed_rebalances = 0
-        """Rebalances that came to their end."""
+        """The number of rebalances that ended without being replaced."""
         self.phase_totals_ms = (0, 0, 0)
-        """In all of these, by phase as in `PHASES`."""
+        """The total duration of each phase in these rebalances, in milliseconds and in the order of `PHASES`."""
 
     def copy(self) -> "GroupCounts":
         """Return a copy of the current counts."""
@@ -101,7 +101,7 @@ class GroupCountTable:
     def __init__(self) -> None:
         self.by_group: OrderedDict[str, GroupCounts] = OrderedDict()
         self.durations = {phase: PhaseDurations() for phase in PHASES}
-        """Of all groups."""
+        """The durations of all groups by phase."""
 
     def on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
         """Count an event. This is an `EventListener`."""
@@ -129,7 +129,7 @@ class GroupCountTable:
             self.durations[phase].add(duration_ms)
 
     def on_violation(self, violation: Violation) -> None:
-        """An oracle found something, maybe again."""
+        """Count a violation or a notice, also a repeated one."""
         counts = self._find_or_add(violation.group_id)
         is_violation = violation.severity is Severity.VIOLATION
         (counts.violations if is_violation else counts.notices)[violation.oracle] += 1
@@ -147,23 +147,23 @@ class GroupCountTable:
 
 @dataclass(frozen=True, slots=True)
 class ControlMetricsSnapshot:
-    """In values that change no more. Counts are since the start."""
+    """Immutable metrics of the control plane. Counts begin at the start of the daemon."""
 
     rebalances: Mapping[str, PhaseDurations]
-    """Those that came to their end, by phase."""
+    """The rebalances that ended without being replaced, by phase."""
     rebalance_open_s: float
-    """The duration of the oldest open rebalance, seconds; 0 without one."""
+    """The duration of the oldest open rebalance in seconds; 0 without one."""
     fault_hits: Mapping[str, int]
-    """By what faults do."""
+    """The number of hits by the action of the fault."""
     frozen_groups: int
     session_margin: float
-    """The least share of its session that a member has left, of all groups; 1 where no session runs."""
+    """The smallest remaining share of a session of any member, from 0 to 1; 1 without a running session."""
     owned_partitions: Mapping[int, int]
-    """Counts by live broker. Empty with a single broker, as is the next field."""
+    """The number of owned partitions by live broker. Empty with a single broker, as is `moves`."""
     moves: Mapping[str, int]
-    """How often partitions came to another owner, or lost their only one, by why."""
+    """The number of changes and losses of owners, by cause."""
     engine: EtcdMetrics | None
-    """Of a cluster on etcd."""
+    """The metrics of etcd; None without a cluster on etcd."""
 
 
 class ControlMetricsSource:
@@ -203,7 +203,7 @@ class ControlMetricsSource:
         )
 
     async def _scan_groups(self) -> tuple[float, int]:
-        """Return the least session margin and the number of groups that use the default clock."""
+        """Return the smallest session margin and the number of groups that use the default clock."""
         budget = TimeBudget(self._run_queue)
         margin, governed = 1.0, 0
         for partition in self._clocks.runtime.partitions:
@@ -238,13 +238,13 @@ class GroupMetricsSnapshot:
     members: int
     is_frozen: bool
     rebalance_open_s: float
-    """0 where it is not rebalancing."""
+    """The duration of the open rebalance in seconds; 0 without one."""
     session_margin: float | None
-    """The least share of its session that a member has left; None where no session runs."""
+    """The smallest remaining share of a session of a member, from 0 to 1; None without a running session."""
     counts: GroupCounts
-    """What befell it since it was first heard of."""
+    """The counts of the group since its first event."""
     offsets: Mapping[tuple[str, int], int]
-    """What was committed, by topic and partition."""
+    """The committed offsets by topic and partition."""
 
 
 @dataclass(frozen=True, slots=True)

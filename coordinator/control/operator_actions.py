@@ -43,7 +43,8 @@ class ActionLog:
         *,
         is_logged: bool = False,
     ) -> None:
-        """Tells of something that was just done, and writes one line of it, unless it has one."""
+        """Record a completed action for the listeners. Log one line, unless `is_logged` says that the log has
+        one."""
         action = OperatorAction(
             kind=kind, what=what, group_id=group_id, by=by, at_ms=clock.wall_ms(), generation_id=generation_id
         )

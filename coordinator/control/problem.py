@@ -9,7 +9,7 @@ from typing import Final
 
 
 class ProblemKind(Enum):
-    """The word after `urn:groupd:`, and the HTTP status."""
+    """The kinds of problems: the word after `urn:groupd:`, and the HTTP status."""
 
     BAD_REQUEST = ("bad-request", 400)
     CONTROL_OFF = ("control-off", 403)
@@ -37,7 +37,7 @@ class ProblemKind(Enum):
     NOT_POSSIBLE = ("not-possible", 422)
     TOO_MANY = ("too-many", 429)
     INTERNAL = ("internal", 500)
-    """Something is wrong with groupd; its log says what."""
+    """groupd has an internal error; its log has the details."""
     LOADING = ("loading", 503)
 
     def __init__(self, word: str, status: int) -> None:
@@ -46,8 +46,8 @@ class ProblemKind(Enum):
 
 
 class Problem(Exception):
-    """Raised where a request is refused, or cannot be fulfilled. `fields` are JSON values; names of groups and
-    members in `detail` are printable."""
+    """The error of a request that is refused or cannot be fulfilled. `fields` are JSON values. Names of groups
+    and members in `detail` are printable."""
 
     def __init__(
         self, kind: ProblemKind, title: str, detail: str, fields: Mapping[str, object] | None = None

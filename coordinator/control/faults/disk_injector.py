@@ -84,12 +84,12 @@ _SYNC_POINTS: Final = ("sync", "after_sync")
 
 
 def kill_process() -> None:
-    """Ends this process as a power cut would, as far as it can tell."""
+    """End this process with SIGKILL, as the closest approximation of a power failure."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 class _DelayedOperation(NamedTuple):
-    """An operation that a fault delays; an append belongs to one machine and ends with it."""
+    """An operation that a fault delays. A delayed append belongs to `machine` and is dropped with it."""
 
     fault: InstalledFault
     timer: asyncio.TimerHandle
@@ -105,11 +105,11 @@ class DiskInjector:
         self._flusher = services.flusher
         self._is_intercepting = False
         self._armed: dict[int, dict[str, InstalledFault]] = {}
-        """By partition: what acts on its next batch, by point."""
+        """By partition number: the faults on its next batch, by point."""
         self._to_sync: dict[int, dict[str, InstalledFault]] = {}
-        """By partition: what acts on the sync of a batch that is written."""
+        """By partition number: the faults on the sync of its written batch, by point."""
         self._late_appends: dict[int, _DelayedOperation] = {}
-        """By partition."""
+        """The delayed append of each partition, by partition number."""
         self._late_syncs: dict[int, _DelayedOperation] = {}
         self._numbers = count()
         self._runtime.unload_listeners.append(self._unloaded)
@@ -136,7 +136,7 @@ class DiskInjector:
             self._intercept()
 
     def let_go(self, fault: InstalledFault) -> None:
-        """A fault is removed: nothing is late for its sake."""
+        """Forget a removed fault: disarm it, and continue the operations that it delays."""
         for by_partition in (self._armed, self._to_sync):
             for number, armed in list(by_partition.items()):
                 for point in [point for point, other in armed.items() if other is fault]:
@@ -208,7 +208,7 @@ class DiskInjector:
     def _goes_on(
         self, fault: InstalledFault, append: Append[GroupShard], partition: GroupPartition, wall_ms: int
     ) -> bool:
-        """Act on an append. Return whether it takes place. Raises AppendFailed."""
+        """Apply a fault to an append. Return whether the append takes place. Raises AppendFailed."""
         action = fault.action
         if action.kind == "delay":
             go_on = partial(self._append_now, partition.number)
@@ -217,7 +217,7 @@ class DiskInjector:
                 fault, timer, go_on, partition.plain_machine
             )
             return False
-        # The later points of this batch are never reached.
+        # The batch does not reach the later points.
         self._armed.pop(partition.number, None)
         self._stop_intercepting()
         assert partition.log is not None
@@ -290,7 +290,7 @@ class DiskInjector:
         after: Sequence[tuple[InstalledFault, GroupPartition, PartitionLog]],
         result: SyncResult,
     ) -> None:
-        """Act after a sync, in the thread that syncs, before the result is reported."""
+        """Apply faults after a sync, in the thread of the sync, before the result is reported."""
         for fault, partition, log in after:
             if log in result.refused:  # it is submitted again
                 self._services.loop.call_soon_threadsafe(self._await_sync, partition, fault)

@@ -1,8 +1,8 @@
-"""The errors that faults put into answers of APIs of groups.
+"""The errors that faults put into responses of group APIs.
 
-A request is split in the part that is refused and the rest, which is answered as ever; the refusal is then merged
-into that answer. The same merge puts an error into an answer that says something else. No answer is changed in
-place: the coordinator hands the same ones to several members.
+A request is split into the part that is refused and the rest, which is handled normally. The refusal is then
+merged into the response. The same merge replaces parts of a response that exists already. No response is changed
+in place, because the coordinator sends the same object to several members.
 """
 
 from collections.abc import Callable, Collection
@@ -18,7 +18,7 @@ from protocol.error_codes import ErrorCode
 from protocol.error_response import ErrorLevel, build_error_response
 
 PartitionPredicate = Callable[[str], bool]
-"""Whether a partition ("orders-0") is one that an error is about."""
+"""Returns whether an error applies to a partition ("orders-0")."""
 TopicName = Callable[[bytes], str | None]
 TopicKey = Callable[[Any], object]
 
@@ -30,7 +30,7 @@ _REQUEST_LISTS: Final = {
     ApiKey.FIND_COORDINATOR: "coordinator_keys",
     ApiKey.OFFSET_FETCH: "groups",
 }
-"""The field of a request that names several groups."""
+"""The request field that names several groups, by API."""
 _RESPONSE_LISTS: Final = {
     ApiKey.DESCRIBE_GROUPS: ("groups", "group_id"),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ("groups", "group_id"),
@@ -38,7 +38,7 @@ _RESPONSE_LISTS: Final = {
     ApiKey.FIND_COORDINATOR: ("coordinators", "key"),
     ApiKey.OFFSET_FETCH: ("groups", "group_id"),
 }
-"""The field of an answer that has one entry for each, and the field of that which names it."""
+"""The response field with one entry per group, and the field of the entry with the name of the group, by API."""
 
 
 class SplitRequest(NamedTuple):
@@ -124,10 +124,10 @@ def build_fault_response(request: Any, version: int, error: ErrorCode, *, is_by_
     """Build the response with which a fault refuses a request or a part of one.
 
     Args:
-        request: what the fault refuses.
+        request: the refused request or part.
         version: the API version of the request.
         error: the error of the fault.
-        is_by_partition: whether partitions have the error, although the group of each could have it.
+        is_by_partition: whether to set the error for each partition even if it could be set for the group.
     """
     if is_by_partition:
         return build_error_response(request, version, error, level=ErrorLevel.INNERMOST)
@@ -171,7 +171,8 @@ def _merge_groups(
 
 
 def _merge_topics(answer: Any, refusal: Any, topic_key: TopicKey) -> Any:
-    """An answer with other words about some partitions; one that refuses everything is left as it is."""
+    """Return a copy of a response with the refused partitions. A response with a top-level error is returned
+    unchanged."""
     if getattr(answer, "error_code", ErrorCode.NONE) != ErrorCode.NONE:
         return answer
     answer = deepcopy(answer)

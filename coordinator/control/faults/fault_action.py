@@ -48,8 +48,8 @@ DISK_POINTS: Final[frozenset[FaultPoint]] = frozenset(
 
 
 class FaultAction(Struct, frozen=True, kw_only=True):
-    """An `ActionSpec`, checked and parsed. `kind` is the field with the action; `keys` are the APIs that
-    support it; `errors` has the error by API."""
+    """An `ActionSpec`, checked and parsed. `kind` is the name of the field with the action. `keys` are the APIs
+    that support it. `errors` has the error by API."""
 
     at: FaultPoint
     kind: str
@@ -111,7 +111,7 @@ def compile_action(rule: FaultRule, matcher: RequestMatcher | None) -> FaultActi
 
 
 def _select_kind(do: ActionSpec, at: FaultPoint) -> str:
-    # 0 is a number and an error, and none of them says nothing.
+    # 0 is a valid number and error, and counts as given.
     kinds = [kind for kind in ACTION_KINDS if (said := getattr(do, kind)) is not None and said is not False]
     if len(kinds) != 1:
         found = ", ".join(kinds) or "nothing"
@@ -153,7 +153,8 @@ def _parse_delay(do: ActionSpec) -> tuple[int, int]:
 
 
 def _select_errors(do: ActionSpec, matcher: RequestMatcher, use: str | None) -> dict[int, ErrorCode]:
-    # Imported when a rule is made: it knows the messages of all APIs of groups, which a daemon at rest does not.
+    # Imported with the first rule: the module needs the messages of all group APIs, which an idle daemon does
+    # not.
     from coordinator.control.faults.error_answers import find_loading_error
 
     assert do.error is not None
@@ -218,7 +219,7 @@ def _select_apis(at: FaultPoint, kind: str, matcher: RequestMatcher) -> frozense
 
 
 def can_throttle(key: int, version: int) -> bool:
-    """Whether an answer has room for a throttle time."""
+    """Return whether a response has a throttle time in this version."""
     return any(field.name == "throttle_time_ms" for field in layout(APIS[key].response, version))
 
 

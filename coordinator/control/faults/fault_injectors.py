@@ -66,12 +66,12 @@ class RequestInjector:
         """The interceptors of the APIs with a fault."""
 
     def add(self, fault: InstalledFault) -> None:
-        """One more is there from now on, which is tried after the others."""
+        """Add a fault. It is tried after the existing ones."""
         self._enter(fault)
         self._intercept_apis(fault.action.keys.union(self._interceptors))
 
     def use(self, faults: Sequence[InstalledFault]) -> None:
-        """These are there from now on, in the order in which they were made."""
+        """Replace all faults. The new ones are tried in their order."""
         self._at_request, self._at_answer, self._at_disk = {}, {}, {}
         for fault in faults:
             self._enter(fault)
@@ -123,7 +123,7 @@ class RequestInjector:
     def _refuse(
         self, fault: InstalledFault, plain: Handler, asked: RequestAttributes, context: RequestContext
     ) -> object:
-        """The error, for all that the fault is about; the rest is answered as ever."""
+        """Answer the matching part of a request with the error, and let the handler answer the rest."""
         action, key = fault.action, asked.key
         error = action.errors[key]
         groups = fault.matcher.select_groups(asked)
@@ -147,7 +147,7 @@ class RequestInjector:
         return self._ask(plain, asked, context, put_in)
 
     def _keep(self, fault: InstalledFault, asked: RequestAttributes, reply: Reply, go_on: Any) -> None:
-        """Holds, delays or swallows the completion of this reply."""
+        """Hold, delay or swallow the completion of a reply."""
         kind = fault.action.kind
         holding = HeldRequest(kind, asked, reply, go_on, fault.held_requests.remove)
         fault.held_requests.append(holding)
@@ -157,7 +157,7 @@ class RequestInjector:
             holding.release_after(self._services.loop, LONGEST_HOLD_S)
 
     def _ask_late(self, plain: Handler, asked: RequestAttributes, context: RequestContext) -> object:
-        """The request is reached only now, at the time of now."""
+        """Handle a delayed request now, at the current time."""
         self._services.arrival.advance(clock.monotonic_ns())
         asked.forget_groups()
         return self._ask(plain, asked, context, None)
@@ -187,7 +187,7 @@ class RequestInjector:
     def _keep_at_once(
         self, fault: InstalledFault, asked: RequestAttributes, context: RequestContext, response: object
     ) -> object:
-        """An answer that is there at once, and does not leave at once."""
+        """Drop, crash or hold back a response that the handler returned immediately."""
         if fault.action.kind == "drop":
             return CLOSE_CONNECTION
         if fault.action.kind == "crash":
@@ -200,7 +200,7 @@ class RequestInjector:
     def _intercept_reply(
         self, asked: RequestAttributes, faults: Sequence[InstalledFault], put_in: Any, reply: Reply
     ) -> None:
-        """Have the response pass through faults, as the client would get it."""
+        """Let a deferred response pass through the faults."""
         reply.map(partial(self._change_late, asked, faults, put_in, reply))
 
     def _change_late(
@@ -211,14 +211,14 @@ class RequestInjector:
         reply: Reply,
         response: Any,
     ) -> object:
-        """Apply faults to a response that came late. BLOCKED when one of them keeps it."""
+        """Apply faults to a deferred response. Return BLOCKED if one of them holds it back."""
         answered = self._change(asked, faults, put_in, response)
         fault = answered.fault
         if fault is None:
             return answered.response
         reply.block()
         if fault.action.kind in ("drop", "crash"):
-            # What was answered before leaves at the end of this iteration.
+            # Earlier responses are sent at the end of this iteration.
             self._services.loop.call_soon(reply.close_connection)
             if fault.action.kind == "crash":
                 self._crash(fault, asked)
@@ -281,7 +281,7 @@ class RequestInjector:
 
 
 class _InjectedResponse:
-    """An answer, and the fault that keeps it."""
+    """A response, and the fault that holds it back."""
 
     __slots__ = ("fault", "response")
 
@@ -314,7 +314,7 @@ def _told_coordinator(fault: InstalledFault, asked: RequestAttributes, response:
 
 
 EventAction = Callable[[InstalledFault, str], None]
-"""Does what a fault does on an event of a group."""
+"""Performs the action of a fault on an event of a group (group id)."""
 
 
 class FaultInjectors:
@@ -334,13 +334,13 @@ class FaultInjectors:
         self._on_events: list[InstalledFault] = []
 
     def use(self, faults: Sequence[InstalledFault]) -> None:
-        """These are there from now on, in the order in which they were made."""
+        """Replace all faults. The new ones are tried in their order."""
         self._on_events = [fault for fault in faults if fault.event_matcher is not None]
         self._requests.use([fault for fault in faults if fault.event_matcher is None])
         self._listen()
 
     def add(self, fault: InstalledFault) -> None:
-        """One more is there from now on."""
+        """Add a fault. It is tried after the existing ones."""
         if fault.event_matcher is None:
             self._requests.add(fault)
         else:
@@ -356,7 +356,7 @@ class FaultInjectors:
             bus.unsubscribe(self._happened)
 
     def _happened(self, _: int, event: GroupEvent, number: int, now: Now) -> None:
-        """Note an event of a group. The action follows at the end of the current call of the machine."""
+        """Match an event of a group. The action follows at the end of the current call of the machine."""
         fault = find_first_triggered(
             self._on_events,
             lambda fault: fault.event_matcher is not None and fault.event_matcher.matches_event(event),

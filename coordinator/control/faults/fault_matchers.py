@@ -69,7 +69,7 @@ TOPIC_APIS: Final = frozenset(
     }
 )
 RECORD_WRITING_APIS: Final = SINGLE_GROUP_APIS | {ApiKey.DELETE_GROUPS}
-"""Of which records of groups may come."""
+"""The APIs that can write records of groups."""
 
 APIS_BY_MATCH_FIELD: Final[Mapping[str, frozenset[ApiKey]]] = {
     "group": GROUP_APIS,
@@ -82,16 +82,16 @@ APIS_BY_MATCH_FIELD: Final[Mapping[str, frozenset[ApiKey]]] = {
     "role": MEMBER_APIS,
     "first_join": frozenset({ApiKey.JOIN_GROUP}),
 }
-"""By the field of a match. What is not here every request has."""
+"""The APIs that carry the attribute of each match field. Every request carries the other attributes."""
 ERROR_APIS: Final = GROUP_APIS | {ApiKey.LIST_GROUPS}
-"""Where a fault can put an error in the answer."""
+"""The APIs with responses in which a fault can put an error."""
 PARTITION_ERROR_APIS: Final = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE})
-"""Where it can be that of some partitions."""
+"""The APIs with responses in which a fault can put an error of single partitions."""
 EMPTY_SUCCESS_APIS: Final = frozenset({ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_COMMIT})
 """APIs with a response that carries nothing but success, so that NONE can replace an error."""
 
 DEAD: Final = "Dead"
-"""How Kafka calls the state of a group that is not there."""
+"""Kafka's name for the state of a group that does not exist."""
 
 
 class BrokerLookup:
@@ -100,15 +100,15 @@ class BrokerLookup:
     def __init__(
         self, runtime: Runtime[GroupShard], now: Callable[[], Now], topic_name: Callable[[bytes], str | None]
     ) -> None:
-        """Create a matcher. `now` returns group time. `topic_name` returns the name of a topic id, or None."""
+        """Create a lookup. `now` returns group time. `topic_name` returns the name for a topic id, or None."""
         self.runtime = runtime
         self.now = now
         self.topic_name = topic_name
 
 
 class RequestAttributes:
-    """One request. It reads the fields of the request at its creation or at their first use, because handlers
-    change requests."""
+    """The attributes of one request. They are read at their creation or at first use, because handlers change
+    requests."""
 
     __slots__ = (
         "_lookup",
@@ -146,7 +146,7 @@ class RequestAttributes:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The names of the topics that it names."""
+        """The names of the topics in the request."""
         if self._topics is None:
             named = _named_topics(self.request, self._lookup.topic_name)
             self._topics = tuple(dict.fromkeys(name for _, name in named))
@@ -154,14 +154,14 @@ class RequestAttributes:
 
     @property
     def partition_names(self) -> Iterator[str]:
-        """The partitions of topics that it names ("orders-0")."""
+        """The names of the topic partitions in the request ("orders-0")."""
         for topic, name in _named_topics(self.request, self._lookup.topic_name):
             parts = getattr(topic, "partition_indexes", None) or getattr(topic, "partitions", None)
             for part in parts or ():
                 yield f"{name}-{getattr(part, 'partition_index', part)}"
 
     def find_partitions(self) -> list[CoordinatorPartition[GroupShard]]:
-        """The offsets partitions of its groups."""
+        """Return the offsets partitions of the groups in the request."""
         found = {id(part): part for part in map(self._lookup.runtime.find_partition, self.group_ids)}
         return list(found.values())
 
@@ -175,7 +175,7 @@ class RequestAttributes:
         return self._views[group_id]
 
     def forget_groups(self) -> None:
-        """Forgets how groups were: it is reached later than it came."""
+        """Discard the views of groups, because a held request is handled later than it arrived."""
         self._views.clear()
 
     def is_served(self, group_id: str) -> bool:
@@ -183,7 +183,7 @@ class RequestAttributes:
         return self._lookup.runtime.find_partition(group_id).machine is not None
 
     def find_sender(self, view: GroupView) -> MemberView | None:
-        """The member of a group that sent it."""
+        """Return the member of a group that sent the request, or None."""
         for member in view.members:
             if member.name.member_id in self.member_ids or (
                 member.name.group_instance_id is not None
@@ -237,14 +237,14 @@ def _named_topics(request: Any, topic_name: Callable[[bytes], str | None]) -> It
 
 
 MAX_CLIENTS: Final = 10_000
-"""Whose first connection is remembered."""
+"""The maximum number of clients with a remembered first connection."""
 
 _NamePredicate = Callable[[str], bool] | None
 _NumberPredicate = Callable[[int], bool] | None
 
 
 class RequestMatcher:
-    """Compile a match. Raises Problem if no request can meet it."""
+    """A compiled `RequestMatch`. Its creation raises Problem if no request can match."""
 
     def __init__(self, match: RequestMatch) -> None:
         self.keys = _select_apis(match)
@@ -271,15 +271,15 @@ class RequestMatcher:
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether only the response decides."""
+        """Whether the match depends on the response."""
         return self._errors is not None
 
     def matches_errors(self, errors: set[int]) -> bool:
-        """Whether the errors of a response match."""
+        """Return whether the errors of a response match."""
         return self._errors is None or not self._errors.isdisjoint(errors)
 
     def matches_request(self, request: RequestAttributes) -> bool:
-        """Whether a request matches, with any response."""
+        """Return whether a request matches, with any response."""
         if request.key not in self.keys or (self._version is not None and not self._version(request.version)):
             return False
         return (
@@ -397,7 +397,7 @@ def _compile_errors(names: NamePattern) -> frozenset[int]:
 
 
 def parse_error(error: str | int) -> ErrorCode:
-    """An error by its name or number. Raises Problem (bad-request)."""
+    """Parse the name or number of an error. Raises Problem (bad-request)."""
     try:
         return ErrorCode[error] if isinstance(error, str) else ErrorCode(error)
     except KeyError:
@@ -413,7 +413,7 @@ EVENT_KINDS: Final = classes_by_wire_name(GroupEvent)
 
 
 class EventMatcher:
-    """An event filter, checked and parsed. Raises Problem for an event that cannot occur."""
+    """A compiled `EventMatch`. Its creation raises Problem for an event that cannot occur."""
 
     def __init__(self, on: EventMatch) -> None:
         names = select_known_names(on.event, EVENT_KINDS, "/on/event", "an event of a group")
@@ -457,6 +457,6 @@ class EventMatcher:
 
 
 def find_named_members(view: GroupView, names: Sequence[str]) -> list[MemberView]:
-    """The members of a group that have one of these names: member ids, instance ids or client ids, with `*`."""
+    """Return the members of a group that match one of these member ids, instance ids or client ids, with `*`."""
     matches = compile_name_pattern(list(names), "/do/disconnect")
     return [member for member in view.members if any(matches(name or "") for name in member.name[:3])]

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("Control")
 
 MAX_FAULTS: Final = 1_000
-"""A request is compared with every fault of its API, which takes a few microseconds each."""
+"""The maximum number of faults. The comparison of a request with one fault of its API takes a few
+microseconds."""
 MAX_WAITERS: Final = 1_000
 LONGEST_WAIT_MS: Final = 600_000
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -57,7 +58,7 @@ ClockFreezer = Callable[[str], Awaitable[object]]
 
 
 class FaultRegistry:
-    """All methods belong to the event loop's thread."""
+    """The faults of a server. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -152,7 +153,7 @@ class FaultRegistry:
             raise Problem(ProblemKind.CONTROL_OFF, "control.enable does not allow crashes", detail)
 
     def _on_expired(self, fault: "InstalledFault") -> None:
-        """The time of a fault has passed."""
+        """End a fault at the end of its duration."""
         self._update_injectors()
         if self._injectors is not None:
             self._injectors.disk.let_go(fault)
@@ -165,7 +166,7 @@ class FaultRegistry:
         return [fault.status for fault in self._faults.values()]
 
     def get_status(self, name: str) -> FaultStatus:
-        """One fault. Raises Problem (no-such-fault)."""
+        """Return the status of a fault. Raises Problem (no-such-fault)."""
         return self._find(name).status
 
     def _find(self, name: str) -> "InstalledFault":
@@ -195,7 +196,8 @@ class FaultRegistry:
         return self._waiter_count
 
     def find_held_requests(self, view: GroupView) -> list[GroupFinding]:
-        """Return findings about requests and responses of a group that faults hold, and members that they hid."""
+        """Return findings about requests and responses of a group that faults hold, and about members that faults
+        answered as unknown."""
         found: list[GroupFinding] = []
         members = {member.name.member_id: member.name.client_id for member in view.members}
         for fault in self._faults.values():
@@ -207,7 +209,11 @@ class FaultRegistry:
         return found
 
     async def wait_for_hits(self, name: str, hits: int, within_ms: int) -> FaultStatus:
-        """Waits until a fault has hit so often. Raises Problem: no-such-fault, not-met, too-many, bad-request."""
+        """Wait until a fault has `hits` hits since its creation, for at most `within_ms` milliseconds.
+
+        Raises:
+            Problem: no-such-fault, not-met, too-many, bad-request.
+        """
         fault = self._find(name)
         if not 0 <= within_ms <= LONGEST_WAIT_MS:
             detail = "within must not exceed 10 minutes."

@@ -15,7 +15,7 @@ from protocol.apis import APIS, ApiKey
 
 ACTION_KIND: Final = "fault"
 MAX_REPORTED_HITS: Final = 100
-"""The number of hits of one fault that are logged each. After that every thousandth is logged."""
+"""The number of hits of one fault that are logged individually. After these, every thousandth is logged."""
 _REPORT_EVERY: Final = 1000
 _ANSWER_POINTS: Final = ("answer", "before_answer")
 _ACTION_TEXTS: Final = {
@@ -48,7 +48,7 @@ class FaultAudit:
         self._report(fault, description, groups[0] if groups else None, request_attributes)
 
     def report_event_hit(self, fault: InstalledFault, group_id: str, event: str) -> None:
-        """A fault acts on an event."""
+        """Record a hit on an event of a group. `event` is the wire name of its class."""
         self._report(fault, f"{fault.action.kind} on {event}", group_id, None)
 
     def _report(

@@ -14,11 +14,11 @@ from coordinator.core.message_text import printable, suggest
 from coordinator.core.wire_name import wire_name
 
 NamePattern: TypeAlias = str | list[str]
-"""A name, in which `*` stands for anything, or several: one of them has to fit."""
+"""One or several names, in which `*` matches any characters. One of them must match."""
 NumberPattern: TypeAlias = int | str
-"""A number, or "<5", "<=5", ">3", ">=3"."""
+"""A number, or a comparison such as "<5", "<=5", ">3" or ">=3"."""
 DurationValue: TypeAlias = int | str
-"""Milliseconds, or "45s"."""
+"""Milliseconds, or text such as "45s"."""
 
 FaultPoint = Literal[
     "request",
@@ -31,7 +31,7 @@ FaultPoint = Literal[
     "before_answer",
     "event",
 ]
-"""Where a fault acts."""
+"""The point at which a fault acts."""
 
 
 @wire_name("Match")
@@ -77,7 +77,7 @@ class EventMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 @wire_name("Delay")
 class Delay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """So long, and up to `jitter_ms` more, drawn from the rule's own generator."""
+    """A delay of `ms` milliseconds and a random part of up to `jitter_ms`, from the generator of the rule."""
 
     ms: int
     jitter_ms: int = 0
@@ -164,8 +164,9 @@ class LastHit(Struct, frozen=True, kw_only=True):
 
 @wire_name("FaultStatus")
 class FaultStatus(Struct, frozen=True, kw_only=True):
-    """A fault as it is: how many requests (answers, events) fitted, how often it acted, how many it holds, delays
-    or has swallowed now. `state` is "active", "spent" (it has acted `times` times) or "over" (its time is up)."""
+    """The current status of a fault: the number of matching requests (responses, events), of hits, and of
+    requests and responses that it holds, delays or has swallowed now. `state` is "active", "spent" (it has acted
+    `times` times) or "over" (its duration has ended)."""
 
     name: str
     state: str
@@ -191,7 +192,7 @@ ACTIONS_BY_POINT: Final[dict[FaultPoint, tuple[str, ...]]] = {
     "before_answer": ("crash",),
     "event": ("failover", "freeze", "disconnect", "expire", "release"),
 }
-"""By where it is done."""
+"""The actions that are possible at each point."""
 ACTION_KINDS: Final = tuple(dict.fromkeys(kind for kinds in ACTIONS_BY_POINT.values() for kind in kinds))
 
 COORDINATOR_APIS: Final = [
@@ -205,7 +206,7 @@ COORDINATOR_APIS: Final = [
     "DescribeGroups",
     "DeleteGroups",
 ]
-"""What only the coordinator of a group answers."""
+"""The APIs that only the coordinator of a group serves."""
 _UNREACHABLE: Final = FakeCoordinator(node_id=2**31 - 1, host="127.0.0.1", port=1)
 
 LOADING_PRESET: Final = "loading"
@@ -221,7 +222,7 @@ PRESETS: Final = {
         times=None,
         do=ActionSpec(at="request", error="COORDINATOR_LOAD_IN_PROGRESS"),
     ),
-    # FindCoordinator goes on naming a broker that is gone.
+    # FindCoordinator still returns a broker that does not exist any more.
     "stale-coordinator": FaultRule(
         match=RequestMatch(api="FindCoordinator"),
         times=None,

@@ -34,11 +34,11 @@ from coordinator.core.shared_types import LogFlush
 from protocol.apis import APIS
 
 LONGEST_HOLD_S: Final = 600.0
-"""A hold ends by itself after that."""
+"""The maximum duration of a hold, in seconds."""
 
 
 class HeldRequest:
-    """A request or an answer that is held, delayed or swallowed."""
+    """A request or a response that a fault holds, delays or swallows."""
 
     __slots__ = ("_on_released", "_resume", "_timer", "kind", "reply", "request", "since_ns")
 
@@ -50,7 +50,8 @@ class HeldRequest:
         resume: Callable[[], None],
         on_released: Callable[["HeldRequest"], None],
     ) -> None:
-        """Create a held request. `resume` continues it. `on_released` is called then, or after a disconnection."""
+        """Create a held request. `resume` continues it. `on_released` is called at its release or after a
+        disconnection."""
         self.kind = kind
         self.request = request
         self.reply = reply
@@ -61,7 +62,7 @@ class HeldRequest:
         reply.hold(self._on_connection_lost)
 
     def release_after(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
-        """Release the fault's held request after a time."""
+        """Schedule the release in `seconds` seconds."""
         self._timer = loop.call_later(seconds, self.release)
 
     def release(self) -> None:
@@ -73,7 +74,7 @@ class HeldRequest:
             self._resume()
 
     def _on_connection_lost(self) -> None:
-        """The connection is gone."""
+        """Forget the held request, because its client has disconnected."""
         self._detach()
 
     def _detach(self) -> None:
@@ -106,13 +107,13 @@ class InstalledFault:
         self.by = by
         self.match_count = self.hit_count = 0
         self.is_over = False
-        """Whether its time has passed, or it is removed."""
+        """Whether the duration of the fault has ended, or the fault was removed."""
         self.held_requests: list[HeldRequest] = []
-        """From the oldest."""
+        """The held requests, the oldest first."""
         self.ghosts: dict[str, None] = {}
         """Members that got UNKNOWN_MEMBER_ID from the fault, while the group knows them."""
         self.waiters: list[tuple[int, asyncio.Future[bool]]] = []
-        """The number of hits that each waits for; its result is whether the fault had them."""
+        """The awaited number of hits of each wait, and its result: whether the fault reached that number."""
         self._timer: asyncio.TimerHandle | None = None
         self._random = Random(rule.seed)
         self._made_ms = clock.wall_ms()
@@ -126,7 +127,7 @@ class InstalledFault:
 
     @property
     def group_id(self) -> str | None:
-        """The one group that it is about; None where it may be about others as well."""
+        """The only group to which the fault applies; None if it may apply to others as well."""
         about = self.rule.on or self.rule.match
         group = None if about is None else about.group
         return group if isinstance(group, str) and "*" not in group else None
@@ -155,7 +156,7 @@ class InstalledFault:
                 waiter.set_result(False)
 
     def try_trigger(self) -> bool:
-        """Counts a match; whether the fault would act on it."""
+        """Count a match, and return whether the fault acts on it."""
         self.match_count += 1
         if self.match_count <= self.rule.skip:
             return False
@@ -164,7 +165,7 @@ class InstalledFault:
 
     @property
     def is_spent(self) -> bool:
-        """Whether it has acted as often as it was to."""
+        """Whether the fault has acted as often as its rule allows."""
         times = self.rule.times
         return self.is_over or (isinstance(times, int) and self.hit_count >= times)
 
@@ -192,7 +193,7 @@ class InstalledFault:
                 self.ghosts[member_id] = None
 
     def draw_delay_s(self) -> float:
-        """Draw the delay of this hit."""
+        """Draw the delay of this hit, in seconds."""
         jitter_ms = self.action.jitter_ms
         return (self.action.delay_ms + (self._random.uniform(0, jitter_ms) if jitter_ms else 0)) / 1000
 
@@ -229,7 +230,7 @@ _FILTERS: Final = {
     "on": tuple(name for name in EventMatch.__struct_fields__ if name != "event"),
     "do": ("partitions",),
 }
-"""The fields of a rule's parts that restrict what the fault is about."""
+"""The fields of a rule's parts that restrict the targets of the fault."""
 
 
 def create_fault(
