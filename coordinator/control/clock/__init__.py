@@ -1,1 +1,1 @@
-"""The time of groups: held, moved ahead, ended for one member."""
+"""The clocks of groups: freeze, advance and remove them, and end the sessions of single members."""

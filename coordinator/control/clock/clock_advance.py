@@ -51,12 +51,12 @@ from coordinator.group.group_view import GroupView
 from coordinator.runtime.partition_lifecycle import PartitionState
 
 MAX_FIRED: Final = 10_000
-"""Deadlines that may pass in one call."""
+"""The maximum number of deadlines that pass in one call."""
 MAX_WAIT_MS: Final = 600_000
-"""In reality, in one call."""
+"""The maximum real time that one call waits for members, in milliseconds."""
 MAX_NAMED: Final = 20
 POLL_INTERVAL_S: Final = 0.02
-"""So often it is seen whether a member has come: not every request of one makes an event."""
+"""The interval of checks whether an awaited member has acted. Not every request of a member causes an event."""
 _HEARTBEAT: Final = "Heartbeat"
 _MISSING_ACTIONS: Final = {
     "join": "rejoined",
@@ -73,7 +73,7 @@ _AWAITED_REQUESTS: Final = {
     "rejoin": AwaitedRequest.JOIN.value,
     "resync": AwaitedRequest.SYNC.value,
 }
-"""Deadlines of single members of consumer groups, and what one that lives has yet to send."""
+"""The timers of single members of consumer groups, with the request that a live member has yet to send."""
 
 
 class ClockAdvance:
@@ -116,7 +116,8 @@ class ClockAdvance:
     # Advance
 
     async def advance_to(self, target_ms: int) -> None:
-        """Moves on to a monotonic time of the clock. Raises Problem (clock-stopped, not-possible, loading)."""
+        """Advance to a monotonic time of the clock, in milliseconds. Raises Problem (clock-stopped, not-possible,
+        loading)."""
         await self._check_deadline_count(target_ms)
         async with self._tracking_events():
             while (nearest := await self._await_nearest(target_ms)) is not None:
@@ -124,14 +125,13 @@ class ClockAdvance:
             self._time.advance_to(target_ms)
 
     async def advance_to_next_deadline(self) -> None:
-        """Moves on to the next deadline at which something happens, if there is one. Raises Problem as
-        `advance_to`."""
+        """Advance to the next deadline with an effect, if there is one. Raises Problem as `advance_to` does."""
         async with self._tracking_events():
             while not self.fired and (nearest := await self._await_nearest(None)) is not None:
                 await self._pass_deadline(nearest)
 
     async def expire_offsets(self) -> None:
-        """Retention looks at each group, as it would have meanwhile."""
+        """Run the offset retention of each group, as its timer would have done meanwhile."""
         for group_id in self._clocks.list_governed(self._group_id):
             if self._clocks.find_group(group_id) is None:
                 continue
@@ -313,7 +313,7 @@ class ClockAdvance:
 
 
 class ClockCommands:
-    """Moves clocks. `group_id` is None for the default clock, and moves the groups that go by that."""
+    """Advances clocks. `group_id` is None for the default clock, which all groups without an own clock use."""
 
     def __init__(
         self,
@@ -350,8 +350,9 @@ class ClockCommands:
             description: The name of the action in the ledger.
             actor: The name of the operator.
 
-        Raises: Problem: clock-stopped, no-such-group, no-such-member, ambiguous-member, not-possible,
-            too-many, loading.
+        Raises:
+            Problem: clock-stopped, no-such-group, no-such-member, ambiguous-member, not-possible, too-many,
+                loading.
         """
         async with self._frozen_clock(group_id, silent, settle_ms) as (advance, time, silent_members):
             self._actions.record_action("clock", description, group_id, actor)
@@ -371,7 +372,7 @@ class ClockCommands:
         settle_ms: int,
         actor: str | None,
     ) -> ClockAdvanceResult:
-        """Moves a clock to the next deadline, if there is one. Arguments and errors are those of
+        """Advance a clock to the next deadline, if there is one. Arguments and errors are those of
         `advance_clock`."""
         async with self._frozen_clock(group_id, silent, settle_ms) as (advance, time, silent_members):
             self._actions.record_action("clock", "step", group_id, actor)
@@ -385,7 +386,7 @@ class ClockCommands:
     async def _frozen_clock(
         self, group_id: str | None, silent: Sequence[str] | None, settle_ms: int
     ) -> AsyncIterator[tuple[ClockAdvance, GroupTime, SilentMembers]]:
-        """A clock that runs is frozen meanwhile, and then runs on."""
+        """Freeze a clock for the block. A clock that ran before continues afterwards."""
         clocks = self._clocks
         async with clocks.locks(group_id):
             self._check_group(group_id)
@@ -410,7 +411,7 @@ class ClockCommands:
 
     @contextmanager
     def _adding_progress(self, advance: ClockAdvance, time: GroupTime) -> Iterator[None]:
-        """Groups may be given up in the middle of it, and time has passed for them all the same."""
+        """Add the progress so far to a Problem, if a partition was unloaded during the advance."""
         before_ms = self._now_ms(time)
         try:
             yield
@@ -423,7 +424,8 @@ class ClockCommands:
             raise Problem(problem.kind, problem.title, detail, fields) from problem
 
     def _check_group(self, group_id: str | None) -> None:
-        """Raises Problem (no-such-group, loading). A clock may be there before its group."""
+        """Check that a group or its clock exists. A clock may exist before its group. Raises Problem
+        (no-such-group, loading)."""
         if group_id is not None:
             self._group_client.find_partition(group_id)
             if self._clocks.find_group(group_id) is None and group_id not in self._clocks.times.by_group:

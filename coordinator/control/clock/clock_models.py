@@ -26,10 +26,10 @@ class NextDeadline(Struct, frozen=True, kw_only=True):
 
 @wire_name("ClockState")
 class ClockState(Struct, frozen=True, kw_only=True):
-    """A clock. `clock`: that of the group, the default of all groups, or that of the process, which never
-    changes. `except`: "gone" if disconnected members expire although the clock is frozen. `ahead_ms` is the
-    difference to the process (negative: behind); times are Unix time. `next` is the next deadline of this
-    group, null for the default."""
+    """A clock. `clock` is the owner: the group, the default of all groups, or the process, which never
+    changes. `except` is "gone" if disconnected members expire although the clock is frozen. `ahead_ms` is the
+    difference to the process (negative: behind). Times are Unix time. `next` is the next deadline of this group,
+    null for the default."""
 
     group_id: str | None
     clock: ClockOwner
@@ -43,7 +43,8 @@ class ClockState(Struct, frozen=True, kw_only=True):
 
 @wire_name("Fired")
 class FiredDeadline(Struct, frozen=True, kw_only=True):
-    """A deadline that was fired, with its Unix group time and its effect. `timer`: see above, or "retention"."""
+    """A deadline that passed, with its Unix group time and its effect. `timer` is as in NextDeadline, or
+    "retention"."""
 
     timer: str
     group_id: str
@@ -55,8 +56,8 @@ class FiredDeadline(Struct, frozen=True, kw_only=True):
 
 @wire_name("Advanced")
 class ClockAdvanceResult(Struct, frozen=True, kw_only=True):
-    """A clock was moved by `by_ms`. `silent` are the client ids of members that counted as such; `waited_ms` is how
-    long members were waited for in reality."""
+    """An advance of a clock by `by_ms`. `silent` are the client ids of silent members. `waited_ms` is the real
+    time for which the advance waited for members."""
 
     by_ms: int
     fired: list[FiredDeadline]
@@ -67,8 +68,8 @@ class ClockAdvanceResult(Struct, frozen=True, kw_only=True):
 
 @wire_name("MemberExpired")
 class MemberExpiryResult(Struct, frozen=True, kw_only=True):
-    """`expired` is the member id. `rebalance` is the generation that the group is on the way to, null where it is
-    on the way to none; `seq` is the number of the last event that this made."""
+    """The expiry of a member. `expired` is the member id. `rebalance` is the generation that the current
+    rebalance leads to, null without a rebalance. `seq` is the number of the last event of the expiry."""
 
     expired: str
     client_id: str
@@ -78,8 +79,8 @@ class MemberExpiryResult(Struct, frozen=True, kw_only=True):
 
 @wire_name("MemberRemoved")
 class MemberRemovalResult(Struct, frozen=True, kw_only=True):
-    """`removed` is the member id of a member that an operator removed. `rebalance` is the generation that the group
-    is on the way to, null without one; `seq` is the number of the last event that this made."""
+    """The removal of a member by an operator. `removed` is the member id. `rebalance` is the generation that the
+    current rebalance leads to, null without a rebalance. `seq` is the number of the last event of the removal."""
 
     removed: str
     client_id: str
@@ -89,7 +90,8 @@ class MemberRemovalResult(Struct, frozen=True, kw_only=True):
 
 @wire_name("MemberDisconnected")
 class MemberDisconnectResult(Struct, frozen=True, kw_only=True):
-    """`connections` is how many were closed."""
+    """The disconnection of a member. `disconnected` is the member id, `connections` the number of closed
+    connections."""
 
     disconnected: str
     client_id: str
@@ -98,8 +100,9 @@ class MemberDisconnectResult(Struct, frozen=True, kw_only=True):
 
 @wire_name("OffsetsExpired")
 class OffsetExpiryResult(Struct, frozen=True, kw_only=True):
-    """`expired`: partitions by topic. `group` is whether it is left. `as_of_ms`: when retention looked, Unix time.
-    `why_not` says why nothing expired."""
+    """The expiry of committed offsets. `expired` are the partitions by topic. `group` says whether the group
+    still exists. `as_of_ms` is the Unix time for which the retention was checked. `why_not` is the reason if
+    nothing expired."""
 
     expired: dict[str, list[int]]
     group: Literal["kept", "deleted"]

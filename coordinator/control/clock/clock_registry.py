@@ -40,11 +40,12 @@ from coordinator.runtime.partition_lifecycle import PartitionState
 
 _LOG: Final = logging.getLogger("Control")
 MAX_CLOCKS: Final = 10_000
-"""Groups with a clock of their own."""
+"""The maximum number of groups with an own clock."""
 
 
 class ClockRegistry:
-    """The clocks of groups. `group_id` is None for the default of all groups that have none of their own."""
+    """The clocks of groups. `group_id` is None for the default clock, which all groups without an own clock
+    use."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class ClockRegistry:
     # Queries
 
     def process_now(self) -> Now:
-        """The time from which clocks are counted."""
+        """Return the current time of the engine, the base of all clocks."""
         return self._clock.now()
 
     def group_now(self, group_id: str) -> Now:
@@ -85,7 +86,7 @@ class ClockRegistry:
         return self.times.group_now(group_id, self.process_now())
 
     def is_frozen(self, group_id: str) -> bool:
-        """Whether the time of a group stands still."""
+        """Return whether the clock of a group is frozen."""
         time = self.times.find_time(group_id)
         return time is not None and time.is_frozen
 
@@ -126,7 +127,8 @@ class ClockRegistry:
         return None if machine is None else machine.view_group(group_id, self.group_now(group_id))
 
     def list_governed(self, group_id: str | None) -> list[str]:
-        """The groups that are there and go by a clock."""
+        """Return the groups that use a clock. With a group id the list has that group, even if it does not
+        exist."""
         if group_id is not None:
             return [group_id]
         return [
@@ -137,7 +139,7 @@ class ClockRegistry:
         ]
 
     def governs(self, group_id: str | None, name: str) -> bool:
-        """Whether a group, if it is there, goes by a clock."""
+        """Return whether the group `name`, if it exists, uses a clock."""
         return name == group_id if group_id is not None else name not in self.times.by_group
 
     def find_frozen_waits(self, view: GroupView) -> list[GroupFinding]:
@@ -192,9 +194,10 @@ class ClockRegistry:
     async def set_clock(
         self, group_id: str | None, *, frozen: bool, expires_disconnected: bool
     ) -> ClockState:
-        """Stop or start a clock. Raises Problem (too-many)."""
+        """Freeze or start a clock. Raises Problem (too-many)."""
         async with self.locks(group_id):
-            # One instant for all: a clock that was only held is not behind by the time that this takes.
+            # One time for all steps: a clock that was only frozen must not lag behind by the duration of this
+            # call.
             exists, process = self.find_state(group_id) is not None, self.process_now()
             if frozen or exists:
                 time = self.get_or_create_time(group_id)
@@ -208,8 +211,8 @@ class ClockRegistry:
             return self.describe_clock(group_id, process)
 
     def get_or_create_time(self, group_id: str | None) -> GroupTime:
-        """Return the clock of a group or the default clock. A new one has the current time. Raises Problem
-        (too-many)."""
+        """Return the clock of a group or the default clock. Create a missing one with the current time. Raises
+        Problem (too-many)."""
         times, process = self.times, self.process_now()
         time = times.get_time(group_id)
         if time is not None:
@@ -224,7 +227,7 @@ class ClockRegistry:
         return time
 
     def freeze(self, group_id: str | None, time: GroupTime, process: Now | None = None) -> None:
-        """Freeze a clock at the time `time`; `process` is the current time."""
+        """Freeze the clock `time`. `process` is the current time of the process, by default now."""
         process = process or self.process_now()
         if not time.is_frozen:
             for view in filter(None, map(self.find_group, self.list_governed(group_id))):
@@ -237,12 +240,13 @@ class ClockRegistry:
         self._shift_deadlines(self.list_governed(group_id), 0)
 
     def unfreeze(self, group_id: str | None, time: GroupTime, process: Now | None = None) -> None:
-        """Start a clock at the time `time`; `process` is the current time."""
+        """Start the clock `time`. `process` is the current time of the process, by default now."""
         time.unfreeze(process or self.process_now())
         self._shift_deadlines(self.list_governed(group_id), 0)
 
     async def remove(self, group_id: str | None) -> None:
-        """The group goes by the default, or by the process's time. Deadlines keep the time that they have left."""
+        """Remove a clock. Its groups use the default clock or the time of the process. Deadlines keep their
+        remaining time."""
         async with self.locks(group_id):
             self._remove(group_id)
 
@@ -326,13 +330,13 @@ class ClockRegistry:
             self._events.use_group_time(None)
 
     def _list_clocked_partitions(self) -> list[CoordinatorPartition[GroupShard]]:
-        """The partitions of groups that have another clock than the process's."""
+        """Return the partitions of groups that do not use the time of the process."""
         if self.times.default is not None:
             return self.runtime.partitions
         return [self.runtime.find_partition(group_id) for group_id in self.times.by_group]
 
     def _shift_deadlines(self, group_ids: list[str], by_ms: int) -> None:
-        """Move all deadlines of groups, and arm all their timers again, at once."""
+        """Shift all deadlines of groups by `by_ms`, and arm their timers again."""
         by_partition: dict[int, list[str]] = {}
         for group_id in group_ids:
             by_partition.setdefault(self.runtime.find_partition(group_id).number, []).append(group_id)
@@ -378,12 +382,12 @@ class KeyedLock:
 
 
 MIN_AHEAD_MS: Final = 3_600_000
-"""The clocks of two machines may differ by less."""
+"""The minimum difference for a warning, in milliseconds. The clocks of two machines may differ by less."""
 MAX_WARNINGS: Final = 20
 
 
 class FutureOffsetWarnings:
-    """Warns of offsets from the future when a group is loaded."""
+    """Logs a warning when a loaded group has committed offsets from the future."""
 
     def __init__(self, services: Services, times: GroupTimeTable) -> None:
         self._runtime = services.runtime

@@ -15,7 +15,7 @@ from coordinator.group.group_shard import GroupShard, ShardDecorator
 
 
 class ClockedShard(ShardDecorator):
-    """Gives a shard the time of its groups."""
+    """Passes the calls of groups to a shard, each with the time of its group."""
 
     __slots__ = ("_times",)
 
@@ -43,7 +43,7 @@ class ClockedShard(ShardDecorator):
         time = self._times.find_time(request.group_id)
         if time is None:
             return self.inner.try_heartbeat(request, context, monotonic_ms)
-        # The shard needs the monotonic time alone.
+        # The shard needs only the monotonic time.
         response = self.inner.try_heartbeat(
             request, context, time.group_now(Now(monotonic_ms, 0)).monotonic_ms
         )

@@ -146,10 +146,9 @@ class DisconnectedMemberReaper:
 
 
 class SilentMembers:
-    """The members that count as silent during an advance.
+    """The members that are silent during an advance.
 
-    It is decided at the first look at a group. Members that join later are live, also under the id of an
-    expired one.
+    The first check of a group decides. Members that join later are live, also under the id of an expired member.
     """
 
     def __init__(self, names: Sequence[str] | None, disconnected: DisconnectedMembers) -> None:
@@ -187,7 +186,7 @@ class SilentMembers:
                 self.client_ids.remove(name.client_id)
 
     def is_uncertain(self, group_id: str, member_id: str) -> bool:
-        """Whether it is not known of a silent member whether it lives."""
+        """Return whether a silent member may still be live."""
         return member_id in self._uncertain.get(group_id, ())
 
     def find_live_members(self, view: GroupView) -> set[str]:

@@ -20,7 +20,7 @@ from coordinator.group.group_event_types import (
 
 
 class EventCapture:
-    """Events in their order, and the number of the last; of one group, or of all."""
+    """The captured events of one group or of all groups, in their order, and the number of the last one."""
 
     def __init__(self, group_id: str | None) -> None:
         self.events: list[GroupEvent] = []
@@ -46,11 +46,11 @@ def capture_events(bus: GroupEventBus, group_id: str | None) -> Iterator[EventCa
 
 _GENERATION_EVENTS: Final = (GroupEmptied, GroupStabilized, RebalanceCompleted)
 _REPORT_EVENTS: Final = (RebalanceWaits,)
-"""Made by a "report", which changes nothing."""
+"""Events of "report" deadlines, which change nothing."""
 
 
 def summarize_events(events: Iterable[GroupEvent]) -> list[str]:
-    """ "MembersEvicted bob", "GroupStabilized 5"."""
+    """Summarise events, such as "MembersEvicted bob" and "GroupStabilized 5". Reports are left out."""
     return [_summarize_event(event) for event in events if not isinstance(event, _REPORT_EVENTS)]
 
 

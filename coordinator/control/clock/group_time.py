@@ -13,14 +13,15 @@ from coordinator.core.outcome import Now
 
 
 class GroupTime:
-    """One clock. It never runs backwards: frozen and let run again, it goes on where it stood.
+    """One clock. It never runs backwards: after a freeze it continues from the time at which it stopped.
 
-    Everywhere `process` is the time of the engine, from which this one is counted."""
+    The arguments `process` are times of the engine, the base of this clock.
+    """
 
     def __init__(self, starts_at: Now, process: Now) -> None:
-        """Create a clock with a start time."""
+        """Create a clock that shows `starts_at` at the time `process` of the engine."""
         self.expires_disconnected = False
-        """Whether members that are gone expire while it is frozen."""
+        """Whether disconnected members expire while the clock is frozen."""
         self._ahead_ms = _subtract(starts_at, process)
         self._frozen_now: Now | None = None
 
@@ -30,7 +31,7 @@ class GroupTime:
         return self._frozen_now is not None
 
     def group_now(self, process: Now) -> Now:
-        """The time of the clock."""
+        """Return the time of the clock."""
         if self._frozen_now is not None:
             return self._frozen_now
         ahead_ms = self._ahead_ms
@@ -48,7 +49,8 @@ class GroupTime:
         self.expires_disconnected = False
 
     def advance_to(self, monotonic_ms: int) -> None:
-        """Sets it ahead, to a monotonic time of its own, while it is frozen. One that is past changes nothing."""
+        """Set a frozen clock ahead to a monotonic time of its own, in milliseconds. An earlier time has no
+        effect."""
         assert self._frozen_now is not None, "a running clock cannot be set"
         by_ms = max(0, monotonic_ms - self._frozen_now.monotonic_ms)
         self._frozen_now = Now(self._frozen_now.monotonic_ms + by_ms, self._frozen_now.wall_ms + by_ms)
@@ -68,7 +70,7 @@ def _subtract(one: Now, other: Now) -> Now:
 MAX_HEARD: Final = 100_000
 """The maximum number of members with a remembered time of their last request."""
 HEARD_SLACK: Final = 16
-"""So many more than twice the members of a group are remembered at most."""
+"""The number of members to remember beyond twice the members of a group, before the table is pruned."""
 
 
 class GroupTimeTable:
@@ -84,7 +86,7 @@ class GroupTimeTable:
         return bool(self.by_group) or self.default is not None
 
     def find_time(self, group_id: str) -> GroupTime | None:
-        """The clock of a group; None: it is the process's."""
+        """Return the clock of a group, or None if it uses the time of the process."""
         return self.by_group.get(group_id, self.default)
 
     def group_now(self, group_id: str, process: Now) -> Now:
@@ -112,10 +114,10 @@ class GroupTimeTable:
         else:
             del self.by_group[group_id]
 
-    # Times of the last requests of members, because a frozen clock does not have them
+    # The monotonic process times of the last requests of members, because a frozen clock does not have them.
 
     def record_heard(self, group_id: str, member_id: str, process_ms: int) -> None:
-        """A member gave a sign of life, at a monotonic time of the process."""
+        """Record the time of a request of a member, in monotonic milliseconds of the process."""
         heard_ms = self._heard_ms.setdefault(group_id, {})
         if member_id not in heard_ms:
             if self._heard_count >= MAX_HEARD:
@@ -124,16 +126,17 @@ class GroupTimeTable:
         heard_ms[member_id] = process_ms
 
     def prune_heard(self, group_id: str, *there: Collection[str]) -> None:
-        """Forget members that no longer exist, from time to time."""
+        """Forget members that are not in `there`, if the table has many more members than the group."""
         if len(self._heard_ms.get(group_id, ())) > 2 * sum(map(len, there)) + HEARD_SLACK:
             self.keep_only_members(group_id, set().union(*there))
 
     def find_heard_ms(self, group_id: str, member_id: str) -> int | None:
-        """Return the time of the last request of a member, or None without one since the group has a clock."""
+        """Return the process time of a member's last request in milliseconds, or None without one since the clock
+        was created."""
         return self._heard_ms.get(group_id, {}).get(member_id)
 
     def keep_only_members(self, group_id: str, member_ids: set[str]) -> None:
-        """Forget all other members."""
+        """Forget all members of a group except the given ones."""
         heard_ms = self._heard_ms.get(group_id, {})
         for member_id in [member_id for member_id in heard_ms if member_id not in member_ids]:
             del heard_ms[member_id]

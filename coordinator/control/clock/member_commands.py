@@ -29,7 +29,7 @@ _REBALANCING_STATES = (
     ConsumerGroupState.ASSIGNING.value,
     ConsumerGroupState.RECONCILING.value,
 )
-"""The group has the number of the generation already."""
+"""In these states the group already has the number of the new generation."""
 
 
 class MemberCommands:
@@ -73,7 +73,8 @@ class MemberCommands:
     async def remove_member(
         self, group_id: str, reference: str, reason: str | None, actor: str | None
     ) -> MemberRemovalResult:
-        """Sends a member away, as Kafka's Admin does: with a LeaveGroup in its name."""
+        """Remove a member with a LeaveGroup request, as Kafka's Admin client does. Also raises Problem
+        (refused)."""
         view = self._get_view(group_id)
         name = _find_name(view, reference)
         self._actions.record_action("member", f"remove {name.client_id} ({name.member_id})", group_id, actor)
@@ -94,7 +95,7 @@ class MemberCommands:
         )
 
     def disconnect_member(self, group_id: str, reference: str, actor: str | None) -> MemberDisconnectResult:
-        """Closes the connections of a member, as a network does that breaks: without a word."""
+        """Close the connections of a member without a response, as a network failure does."""
         member = find_member(self._get_view(group_id), reference)
         name = member.name
         self._actions.record_action(
@@ -114,7 +115,7 @@ class MemberCommands:
         return view
 
     def _next_generation(self, group_id: str) -> int | None:
-        """The generation that a group is on the way to."""
+        """Return the generation that the current rebalance of a group leads to, or None without a rebalance."""
         view = self._clocks.find_group(group_id)
         if view is None:
             return None

@@ -1,4 +1,4 @@
-"""Retention looks at one group as if it were later."""
+"""The command that expires the committed offsets of one group as of a later time."""
 
 import re
 from collections.abc import Sequence
@@ -36,9 +36,17 @@ class OffsetExpiry:
     async def expire_offsets(
         self, group_id: str, at: int | str, topics: Sequence[str], actor: str | None
     ) -> OffsetExpiryResult:
-        """Removes what of a group's offsets will have expired at a Unix time in milliseconds, or so much later than
-        group time ("+8d"); of these topics, where some are named. Raises Problem (bad-request, no-such-group,
-        loading, refused)."""
+        """Remove the offsets of a group that will have expired at a later time.
+
+        Args:
+            group_id: The group.
+            at: A Unix time in milliseconds, or a duration after the group time, such as "+8d".
+            topics: The topics to check; empty for all topics.
+            actor: The name of the operator.
+
+        Raises:
+            Problem: bad-request, no-such-group, loading, refused.
+        """
         self._group_client.find_partition(group_id)
         now_ms = self._clocks.group_now(group_id).wall_ms
         ahead_ms = _parse_ahead_ms(at, now_ms)
@@ -91,7 +99,7 @@ def _invalid_at(why: str) -> Problem:
 
 
 def _explain_nothing_expired(view: GroupView) -> str:
-    """Why nothing of a group has expired."""
+    """Return the reason why no offset of a group has expired."""
     name = printable(view.group_id)
     if view.state == EMPTY.value:
         return f"No offset of {name} is old enough: the retention starts when the group becomes empty."

@@ -32,17 +32,17 @@ _MEMBER_TIMERS: Final = {
     GroupTimerKind.CLASSIC_MEMBER_SYNC: "resync",
 }
 SESSION_TIMERS: Final = (GroupTimerKind.HEARTBEAT, GroupTimerKind.CONSUMER_SESSION)
-"""What goes on as long as a member lives."""
+"""The timers that a live member keeps extending."""
 
 
 class GroupDeadline(NamedTuple):
-    """`at_ms` is monotonic group time. A "report" is a line of the log and nothing else."""
+    """A deadline of a group. `at_ms` is monotonic group time. A "report" deadline only writes a log line."""
 
     at_ms: int
     key: GroupTimerKey
     timer: str
     client_id: str | None
-    """Whose session or pending join it is; None: the group's."""
+    """The client of a session or of a pending join; None for a deadline of the group."""
 
 
 def list_deadlines(view: GroupView, deadlines: dict[GroupTimerKey, int]) -> list[GroupDeadline]:
@@ -61,15 +61,15 @@ def list_deadlines(view: GroupView, deadlines: dict[GroupTimerKey, int]) -> list
 
 
 class DeadlineHeap:
-    """One time for each of many groups, and which comes first."""
+    """The earliest deadline of each group, and the first of them."""
 
     def __init__(self) -> None:
         self._times: dict[str, int] = {}
         self._heap: list[tuple[int, str]] = []
-        """With some that do not hold any more."""
+        """May contain outdated entries."""
 
     def set_deadline(self, group_id: str, at_ms: int | None) -> None:
-        """Takes the time of a group in the place of the one before; None: it has none."""
+        """Set or replace the deadline of a group; None removes it."""
         if at_ms is None:
             self._times.pop(group_id, None)
         elif self._times.get(group_id) != at_ms:
@@ -112,10 +112,10 @@ class PendingDeadlines:
         self._silent_members = silent_members
         self._due = DeadlineHeap()
         self._sessions = DeadlineHeap()
-        """When the first session of those who live ends."""
+        """The end of the first session of a live member, by group."""
         self._changed: set[str] = set()
         self._is_complete = False
-        """Whether every group was looked at since the last deadline was found."""
+        """Whether all groups have been examined."""
 
     def on_event(self, _: int, event: GroupEvent, __: int, ___: Now) -> None:
         self._changed.add(event.group_id)
@@ -157,7 +157,7 @@ class PendingDeadlines:
         return None
 
     def refresh_group(self, group_id: str) -> None:
-        """Its members were kept alive."""
+        """Examine a group again after the sessions of its members were extended."""
         self._refresh(group_id)
 
     def _refresh_changed(self) -> None:
@@ -166,7 +166,7 @@ class PendingDeadlines:
             self._refresh(group_id)
 
     def _refresh(self, group_id: str) -> tuple[GroupDeadline, GroupView] | None:
-        """The first deadline of a group that passes."""
+        """Update the deadlines of a group, and return the first one other than a session of a live member."""
         view, machine = self._find_view(group_id), self._find_machine(group_id)
         if view is None or machine is None:
             self._due.set_deadline(group_id, None)

@@ -292,7 +292,7 @@ class DiskInjector:
     ) -> None:
         """Apply faults after a sync, in the thread of the sync, before the result is reported."""
         for fault, partition, log in after:
-            if log in result.refused:  # it is submitted again
+            if log in result.refused:  # the flusher submits it again
                 self._services.loop.call_soon_threadsafe(self._await_sync, partition, fault)
                 continue
             if log in result.failed:

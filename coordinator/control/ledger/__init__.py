@@ -1,1 +1,1 @@
-"""Why each group rebalanced: an entry for each generation."""
+"""The rebalance ledger: the cause and the course of each rebalance of a group, one entry for each generation."""

@@ -35,25 +35,26 @@ MAX_NAME_CHARS: Final = 300
 
 
 def format_name(text: str) -> str:
-    """A name as entries have it."""
+    """Return a name in the form of ledger entries: printable and shortened."""
     return printable(text, MAX_NAME_CHARS)
 
 
 def format_optional_name(text: str | None) -> str | None:
-    """A name as entries have it, or None."""
+    """Return a name in the form of ledger entries, or None."""
     return None if text is None else printable(text, MAX_NAME_CHARS)
 
 
 PartitionsByTopic = Mapping[str, frozenset[int]]
-"""Partitions by topic."""
+"""Partition numbers by topic."""
 NO_PARTITIONS: Final[PartitionsByTopic] = {}
 
 MAX_ASSIGNMENT_BYTES: Final = 65_536
-"""Longer assignments are not looked into: decoding them would keep others waiting."""
+"""The maximum size of an assignment that is decoded, in bytes. Decoding a larger one would delay other
+requests."""
 MAX_GENERATION_BYTES: Final = 1_048_576
-"""Limit for all assignments of one generation together, for the same reason."""
+"""The maximum size of all decoded assignments of one generation together, in bytes, for the same reason."""
 MAX_NAMED_PARTITIONS: Final = 2_000
-"""Partitions that an entry names; the others are counted."""
+"""The maximum number of partitions that an entry names. Further ones are only counted."""
 
 
 def decode_partitions(data: bytes, protocol_type: str | None) -> PartitionsByTopic | None:
@@ -82,7 +83,7 @@ def count_owned(owned: PartitionsByTopic) -> int:
 
 
 class PartitionNamer:
-    """Names partitions until there are enough names."""
+    """Lists the names of partitions, up to a total number of names."""
 
     def __init__(self) -> None:
         self._left = MAX_NAMED_PARTITIONS
@@ -105,17 +106,17 @@ class PartitionNamer:
 
 
 LARGE_MEMBERS: Final = 50
-"""Of an entry with more members only some are named: the leader,"""
+"""An entry with more members names only some of them: the leader, the slowest and the failed ones."""
 MAX_SLOWEST: Final = 10
 """The maximum number of members with the longest waits in an entry of a large group."""
 MAX_FAILED: Final = 200
 """The maximum number of members in such an entry that are gone, or never sent a SyncGroup."""
 MAX_REASON: Final = 1_000
 MAX_UNOWNED: Final = 100
-"""Partitions without an owner that are named."""
+"""The maximum number of named partitions without an owner."""
 
 CountPartitions = Callable[[str], int | None]
-"""How many partitions a topic has; None where there is no such topic."""
+"""Returns the number of partitions of a topic, or None for an unknown topic."""
 
 
 def build_entry(
@@ -275,7 +276,8 @@ def _to_relative_ms(instant_ms: int | None, started_ms: int) -> int | None:
 
 
 def _decode_owned(completed: RebalanceCompleted | None) -> dict[str, PartitionsByTopic] | None:
-    """By member id; None where one of them cannot be read, or they are too much to look into."""
+    """Return the partitions by member id, or None if an assignment is unreadable or all are too large
+    together."""
     if completed is None or sum(len(one.assignment) for one in completed.members) > MAX_GENERATION_BYTES:
         return None
     read: dict[bytes, PartitionsByTopic] = {}
@@ -283,7 +285,7 @@ def _decode_owned(completed: RebalanceCompleted | None) -> dict[str, PartitionsB
     for one in completed.members:
         partitions: PartitionsByTopic | None = read.get(
             one.assignment
-        )  # in a large group most may have nothing
+        )  # in a large group most may be empty
         if partitions is None:
             partitions = decode_partitions(one.assignment, completed.protocol_type)
             if partitions is None:
@@ -388,7 +390,7 @@ def _explain_wait(
     if 2 * told_ms >= join_ms:
         return WaitReason.TOLD_LATE, f"its next heartbeat came after {told_ms} ms{moved}"
     later_ms = join_ms - told_ms
-    if not progress.told_by_heartbeat and busy:  # some clients pause after another answer that says so
+    if not progress.told_by_heartbeat and busy:  # some clients pause after another response
         busy = _BUSY_OR_SLOW
     return (
         WaitReason.REJOINED_LATE,

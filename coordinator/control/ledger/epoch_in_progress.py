@@ -49,7 +49,8 @@ MAX_DELETED_TOPICS: Final = 1_000
 
 
 class TopicNameCache:
-    """The names of topics by id, also of deleted ones. Callers refresh it often enough that it sees every topic."""
+    """The names of topics by id, including deleted topics. Callers must refresh it before a new topic can be
+    deleted again."""
 
     def __init__(self, topics: Callable[[], TopicsImage]) -> None:
         self._topics = topics
@@ -57,7 +58,7 @@ class TopicNameCache:
         self._deleted: OrderedDict[bytes, str] = OrderedDict()
 
     def refresh_names(self) -> None:
-        """Remember the names of members that left since the last call."""
+        """Update the names, and keep those of topics that were deleted since the last call."""
         image = self._topics()
         if image is not self._image:
             for name in self._image.find_deleted(image):
@@ -67,7 +68,7 @@ class TopicNameCache:
             self._image = image
 
     def name_partitions(self, partitions: Mapping[bytes, Iterable[int]]) -> PartitionsByTopic:
-        """Partitions by the names of their topics; of one that is not known, by its id."""
+        """Return partitions by topic name; by the id of a topic without a known name."""
         return {self._find_name(topic_id): frozenset(numbers) for topic_id, numbers in partitions.items()}
 
     def _find_name(self, topic_id: bytes) -> str:
@@ -127,9 +128,9 @@ class EpochMemberProgress:
 
 
 class EpochInProgress:
-    """An open epoch. `last_seq` is the number of its last event. `unreconciled` has the ids of members that
-    have not reached their target, or None before this epoch has one. `member_count` counts the members of the
-    group."""
+    """An open epoch. `last_seq` is the number of its last event. `unreconciled` has the ids of members that have
+    not reached their target, or None before this epoch has a target. `member_count` is the number of members of
+    the group."""
 
     __slots__ = (
         "actor",
@@ -174,7 +175,7 @@ class EpochInProgress:
         self.from_state = bumped.state
         self.started_ms = now.monotonic_ms
         self.started_wall_ms = now.wall_ms
-        """Unix time as the group's clock has it; `wall_ms` is Unix time."""
+        """Unix time of the group's clock. `wall_ms` is the Unix time of the process."""
         self.targeted_ms: int | None = None
         self.real_targeted_ns: int | None = None
         self.assignment_epoch: int | None = None if before is None else before.assignment_epoch
@@ -195,7 +196,8 @@ class EpochInProgress:
 
     @property
     def is_settled(self) -> bool:
-        """Whether only a fault can still be in the way of a member: never, while it is open."""
+        """Whether all members have what they need, so that only a fault can delay them. Never true for an open
+        epoch."""
         return False
 
     def record_event(self, number: int) -> None:
@@ -204,7 +206,7 @@ class EpochInProgress:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every member has its target; an empty group has none."""
+        """Whether every member has reached its target. This also holds for an empty group."""
         return not self.member_count or (self.unreconciled is not None and not self.unreconciled)
 
     def find_or_add_member(self, name: MemberName) -> EpochMemberProgress:
@@ -225,7 +227,7 @@ class EpochInProgress:
         progress.gone_cause, progress.before, progress.revoking, progress.missing = cause, before, 0, 0
 
     def replace_member(self, old_member_id: str, name: MemberName) -> None:
-        """A static member continues under another member id."""
+        """Continue the progress of a static member under another member id."""
         progress = self.member_progress.pop(old_member_id, None)
         if progress is not None:
             progress.replace_name(name)
@@ -244,7 +246,7 @@ class EpochInProgress:
         self.unreconciled = {one.member.member_id for one in computed.targets}
 
     def record_reconciliation(self, event: MemberReconciled, now_ms: int) -> None:
-        """A member goes a step."""
+        """Record a reconciliation step of a member."""
         if (
             len(self.member_progress) > self.member_count + MAX_LATE_MEMBERS
             and event.member.member_id not in self.member_progress
@@ -265,7 +267,7 @@ class EpochInProgress:
             self.unreconciled.remove(event.member.member_id)
 
     def add_related_action(self, action: RelatedAction) -> None:
-        """Something was done on purpose."""
+        """Add an operator action, up to a limit."""
         if len(self.related_actions) < MAX_RELATED_ACTIONS and action not in self.related_actions:
             self.related_actions.append(action)
 
@@ -273,8 +275,8 @@ class EpochInProgress:
 def build_epoch_entry(
     entry: EpochInProgress, result: EntryResult, now_ms: int, real_ns: int, names: TopicNameCache
 ) -> LedgerEntry:
-    """The entry as it is at a monotonic time of its group, and of the process; without its real times while it is
-    open."""
+    """Return the entry at a monotonic time of the group (milliseconds) and of the process (nanoseconds). An open
+    entry has no real times."""
     all_progress = list(entry.member_progress.values())
     named = _select_members(entry, all_progress, now_ms)
     naming = PartitionNamer()
@@ -325,7 +327,7 @@ def _compute_real_times(entry: EpochInProgress, now_ns: int) -> RealTimes:
 
 
 def _compute_awaited_ms(entry: EpochInProgress, progress: EpochMemberProgress, now_ms: int) -> int:
-    """Since there was a target for it."""
+    """Return the milliseconds from the computation of the target until the member reached it."""
     if progress.gone_cause is not None or progress.target is None or entry.targeted_ms is None:
         return 0
     return (now_ms if progress.reached_ms is None else progress.reached_ms) - entry.targeted_ms
@@ -425,7 +427,7 @@ def _find_longest_wait(
 
 
 def _compute_revoking_ms(entry: EpochInProgress, progress: EpochMemberProgress, now_ms: int) -> int:
-    """For how long it has given partitions up in this epoch."""
+    """Return the milliseconds for which a member has been revoking partitions in this epoch."""
     if progress.revoking_ms is None:
         return 0
     until_ms = now_ms if progress.revoked_ms is None else progress.revoked_ms

@@ -37,7 +37,7 @@ from coordinator.group.group_types import GroupType
 
 
 class EpochLedger:
-    """All methods belong to the event loop's thread."""
+    """The open epochs of all consumer groups. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class EpochLedger:
         }
 
     def on_event(self, partition: int, event: group_event_types.GroupEvent, number: int, now: Now) -> None:
-        """Something happened to a group, of any type."""
+        """Handle an event of a group of any type."""
         if type(event) is EpochBumped:
             self._on_epoch_bumped(event, partition, number, now)
             return
@@ -97,12 +97,12 @@ class EpochLedger:
         return lost
 
     def snapshot_entry(self, entry: EpochInProgress, result: EntryResult) -> LedgerEntry:
-        """An open entry as it is now."""
+        """Build the entry of an open epoch in its current state."""
         now_ms = self._clocks.group_now(entry.group_id).monotonic_ms
         return build_epoch_entry(entry, result, now_ms, self._clocks.real_ns(), self._topic_names)
 
     def close_entry(self, entry: EpochInProgress, result: EntryResult) -> None:
-        """An entry is over, and is kept."""
+        """Close an open epoch, and pass its entry to `on_closed`."""
         if self.open.get(entry.group_id) is entry:
             del self.open[entry.group_id]
         self._on_closed(self.snapshot_entry(entry, result))
@@ -187,7 +187,7 @@ class EpochEntryCause(StrEnum):
     SUBSCRIPTION_CHANGED = "subscription changed"
     ASSIGNOR_CHANGED = "assignor changed"
     TOPICS_CHANGED = "topics changed"
-    """In several ways at once, or in one that is not known: the group has just been loaded, say."""
+    """Several kinds of topic changes at once, or an unknown change, for example before the group was loaded."""
     TOPIC_CREATED = "topic created"
     TOPIC_GREW = "topic grew"
     TOPIC_DELETED = "topic deleted"
@@ -220,7 +220,7 @@ _TOPIC_CAUSES: Final[Mapping[TopicChange, str]] = {
 
 
 def format_fence_cause(cause: FenceCause) -> str:
-    """Why a member was removed."""
+    """Return the cause for which a member was fenced."""
     return str(_FENCE_CAUSES[cause])
 
 

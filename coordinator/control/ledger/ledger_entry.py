@@ -15,21 +15,22 @@ from coordinator.group.group_types import GroupType
 
 @wire_name("EntryResult")
 class EntryResult(StrEnum):
-    """The result of a rebalance. An open one may be Stable already, until all members have fetched their
-    assignment."""
+    """The result of a rebalance. A group can be Stable while its entry is still open, because members have yet to
+    fetch their assignment."""
 
     OPEN = "open"
     STABLE = "stable"
     EMPTY = "empty"
     FAILED = "failed"
-    """It was broken off by the next one, or the groups were unloaded, or the group is gone."""
+    """The next rebalance replaced it, its partition was unloaded, or the group was deleted."""
     OVERTAKEN = "overtaken"
-    """Of a consumer group: there was another epoch before all members had their target, or it is a classic one."""
+    """Only in consumer groups: a new epoch began before all members had their target, or the group became
+    classic."""
 
 
 @wire_name("Why")
 class WaitReason(StrEnum):
-    """Why a group had to wait for a member."""
+    """The reason why a group waited for a member."""
 
     TOLD_LATE = "told late"
     TOLD_BUT_SILENT = "told but silent"
@@ -42,7 +43,8 @@ class WaitReason(StrEnum):
 
 
 MOVED_CLOCK_MS: Final = 250
-"""A group's clock that differs by more from the process's in one rebalance was moved, or stood still."""
+"""The maximum difference in milliseconds between the group's and the process's duration of a rebalance. A larger
+one means that the group's clock was moved or frozen."""
 
 
 @wire_name("RealTimes")
@@ -126,7 +128,7 @@ class MemberTimeline(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @wire_name("AwaitedLongest")
 class LongestWait(Struct, frozen=True, kw_only=True):
-    """Whom the group waited for longest, how long, and why that took so long, as a word and as a sentence."""
+    """The member for which the group waited longest, the duration, and the reason as a word and as a sentence."""
 
     member_id: str
     client_id: str
@@ -188,5 +190,6 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
 
 
 def is_clock_moved(total_ms: int, real: RealTimes) -> bool:
-    """Return whether group time says nothing about the duration of a client's work."""
+    """Return whether the group's clock was moved or frozen, so that group time does not show how long clients
+    worked."""
     return abs(total_ms - real.total_ms) > MOVED_CLOCK_MS

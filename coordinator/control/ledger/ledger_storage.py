@@ -25,17 +25,18 @@ from storage.files import File, Files
 from storage.storage_errors import format_error_reason
 
 ENTRY_OVERHEAD: Final = 200
-"""What Python needs beside the bytes of an entry,"""
+"""The memory that Python needs for an entry beside its bytes."""
 GROUP_OVERHEAD: Final = 800
-"""and beside those of a group's name."""
+"""The memory that Python needs for a group beside the bytes of its name."""
 MIN_ENTRIES_PER_GROUP: Final = 2
-"""So many of each group stay."""
+"""The minimum number of entries that each group keeps."""
 _HEAP_SLACK: Final = 64
 _COMPRESSION_LEVEL: Final = 1
 
 
 class StoredEntry(NamedTuple):
-    """An entry. What it says of each member of a large group is much the same: packed it takes a tenth."""
+    """A compressed entry. The members of a large group have similar data, so compression saves about 90
+    percent."""
 
     seq: int
     group_id: str
@@ -83,15 +84,16 @@ class LedgerStore:
         self.bytes = 0
         self.count = 0
         self.forgotten = 0
-        """How many had to go."""
+        """The number of dropped entries."""
         self._most_bytes = most_bytes
         self._groups: OrderedDict[str, _GroupEntries] = OrderedDict()
-        """The one that was quiet for longest first."""
+        """The entries of each group. The group without a new entry for the longest time comes first."""
         self._largest: list[tuple[int, str]] = []
-        """A heap of groups that have entries to spare, by their bytes, negative; some are not so any more."""
+        """A heap of the groups that can lose entries, by their negative size in bytes. Some elements may be
+        outdated."""
 
     def add(self, entry: StoredEntry) -> None:
-        """Keeps an entry, newer than all others."""
+        """Keep an entry that is newer than all others."""
         group = self._groups.get(entry.group_id)
         if group is None:
             group = self._groups[entry.group_id] = _GroupEntries()
@@ -103,12 +105,12 @@ class LedgerStore:
         self._enforce_limit()
 
     def find_newest(self, group_id: str) -> StoredEntry | None:
-        """The newest of a group."""
+        """Return the newest entry of a group, or None."""
         group = self._groups.get(group_id)
         return None if group is None else group.entries[-1]
 
     def replace_newest(self, entry: StoredEntry) -> None:
-        """Puts this in the place of the newest of its group."""
+        """Replace the newest entry of its group."""
         group = self._groups[entry.group_id]
         self.bytes += group.replace_newest(entry)
         self._push_size(entry.group_id, group)
@@ -120,7 +122,7 @@ class LedgerStore:
         return [] if group is None else _list_after(list(group.entries), after)
 
     def list_all(self, after: int = -1) -> list[StoredEntry]:
-        """Entries of all groups with a higher number, oldest first."""
+        """Return the entries of all groups with a higher number, oldest first."""
         found = [entry for group in self._groups.values() for entry in group.entries if entry.seq > after]
         return sorted(found)
 
@@ -172,7 +174,7 @@ _FILE_NAME: Final = "Failed to write the file of the ledger"
 
 
 class LedgerFile:
-    """All methods belong to the event loop's thread."""
+    """The file of closed entries. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -182,7 +184,7 @@ class LedgerFile:
         max_queue_bytes: int = MAX_QUEUE_BYTES,
     ) -> None:
         self.dropped = 0
-        """Lines that are not in the file."""
+        """The number of lines that were lost."""
         self._path = path
         self._files = files
         self._async_files = AsyncFiles(files)
@@ -267,7 +269,7 @@ class LedgerFile:
         self._file = file = self._files.open_append(self._path)
         self._size = file.size()
         if self._size and file.pread(1, self._size - 1) != b"\n":
-            # The last line is torn: the next one is a line of its own all the same.
+            # The last line is torn. End it, so that the next line is separate.
             file.write(b"\n")
             self._size += 1
 

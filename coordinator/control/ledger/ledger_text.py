@@ -1,13 +1,13 @@
-"""Entries as people read them at a terminal:
+"""Formats ledger entries as text for a terminal:
 
     #3  12:04:51.218  session expired: bob (127.0.0.1, last heard 6.0 s before, connection closed)   paused 2.69 s
         alice told 2.69 s late (heartbeat interval), rejoined +2 ms, synced +1 ms; carol +1.10 s
         alice 0 1 2 (+2)   carol 3 4 5 (+3)   lost by bob: 2 3
 
-The first line has the generation, its start, its cause, and the time without progress. The second line has
-the joins in their order, the last with its reason. The third line has the assignment, with gained and lost
-partitions. In a consumer group (KIP-848), which does not pause, the first line has the time until all members
-had their target.
+The first line has the generation, its start, its cause, and the time without progress. The second line has the
+joins in their order, the last with its reason. The third line has the assignment, with gained and lost
+partitions. In a consumer group (KIP-848), which does not pause, the first line has the time until all members had
+their target.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,21 +32,21 @@ from coordinator.core.message_text import (
 _INDENT: Final = "    "
 _MAX_TIMED: Final = 6
 _SHORT_MS: Final = 100
-"""Shorter waits have no line with a reason."""
+"""Waits below this duration in milliseconds have no line with a reason."""
 _MAX_OWNERS: Final = 20
 _MAX_LISTED: Final = 12
 _ENDED_RESULTS: Final = (EntryResult.STABLE, EntryResult.EMPTY)
 
 
 def format_entries(entries: Sequence[LedgerEntry], *, with_group: bool = False) -> str:
-    """Entries one after the other, with the names of their groups if they are of several."""
+    """Format entries one after the other; with the names of their groups if they belong to several groups."""
     if not entries:
         return "No rebalances.\n"
     return "".join(format_entry(entry, with_group=with_group) for entry in entries)
 
 
 def format_entry(entry: LedgerEntry, *, with_group: bool = False) -> str:
-    """One entry, on lines of its own."""
+    """Format one entry in lines of its own."""
     group = f"{printable(entry.group_id)} " if with_group else ""
     head = (
         f"{group}#{entry.generation_id}  {format_time_of_day(entry.started_ms)}  {_format_cause(entry)} "
@@ -115,7 +115,7 @@ def _is_moved(entry: LedgerEntry) -> bool:
 
 
 def _format_joins(entry: LedgerEntry) -> str:
-    """When the members rejoined: the one awaited longest in full, then the others."""
+    """Format the times at which the members rejoined: the longest awaited one in full, then the others."""
     came = [story for story in entry.members if story.rejoined_after_ms is not None]
     came.sort(key=lambda story: story.awaited_ms, reverse=True)
     if not came:
@@ -227,7 +227,7 @@ def _format_names(names: Sequence[str], total: int, *, is_one: bool) -> str:
 
 
 def _format_partition_numbers(numbers: Iterable[int]) -> str:
-    """`0 1 2`, of many `0-11 14`."""
+    """Format numbers as `0 1 2`, or as `0-11 14` if there are many."""
     listed = sorted(numbers)
     return " ".join(map(str, listed)) if len(listed) <= _MAX_LISTED else format_ranges(listed)
 

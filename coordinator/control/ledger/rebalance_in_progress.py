@@ -15,9 +15,9 @@ from coordinator.group.group_event_types import RebalanceCompleted, RebalanceSta
 
 
 class MemberProgress:
-    """The progress of one member. `was_member`: it was a member when the rebalance began, so that it has to rejoin;
-    `is_new`: it was added in this rebalance; `id_given_ms`: when one that had not joined yet was given its id;
-    `commits_refused` counts requests."""
+    """The progress of one member. `was_member`: it was a member when the rebalance began, and has to rejoin.
+    `is_new`: it was added in this rebalance. `id_given_ms`: the time at which a client that had not joined yet
+    got its member id. `commits_refused` is the number of refused commit requests."""
 
     __slots__ = (
         "assigned",
@@ -42,15 +42,15 @@ class MemberProgress:
         self.id_given_ms: int | None = None
         self.told_ms: int | None = None
         self.told_by_heartbeat = True
-        """And not by the answer to another request."""
+        """Whether a heartbeat response, and not another response, asked the member to rejoin."""
         self.rejoined_ms: int | None = None
         self.synced_ms: int | None = None
         self.assigned: MemberAssignment | None = None
-        """What it had and got; a static member may have been restarted since."""
+        """Its previous and its new assignment. A static member may have restarted since."""
         self.gone_cause: str | None = None
         self.gone_ms: int | None = None
         self.previous_assignment = b""
-        """Of one that is gone: the assignment of its last Stable generation."""
+        """The assignment of a departed member in its last Stable generation."""
         self.commits_refused = 0
 
     def count_refused_commit(self) -> None:
@@ -80,15 +80,15 @@ class EntryOpening(NamedTuple):
 
 
 MAX_RELATED_ACTIONS: Final = 20
-"""Operator actions that an entry names; of more the first."""
+"""The maximum number of operator actions that an entry names. Later ones are left out."""
 MAX_LATE_MEMBERS: Final = 1_000
 """The maximum number of observed members that joined and left during a rebalance. While a group waits, any
 number of clients can come and go."""
 
 
 class RebalanceInProgress:
-    """A rebalance that is open. `last_seq` is that of the last event of it; `member_ids` that are in `unsynced`
-    have not fetched their assignment."""
+    """An open rebalance. `last_seq` is the number of its last event. `unsynced` has the ids of members that have
+    not fetched their assignment."""
 
     __slots__ = (
         "actor",
@@ -133,7 +133,7 @@ class RebalanceInProgress:
         self.generation_id = started.generation_id + 1
         self.started_ms = now.monotonic_ms
         self.started_wall_ms = now.wall_ms
-        """Unix time as the group's clock has it; `wall_ms` is Unix time."""
+        """Unix time of the group's clock. `wall_ms` is the Unix time of the process."""
         self.stabilized_ms: int | None = None
         self.real_stabilized_ns = 0
         self.settled_ms: int | None = None
@@ -143,7 +143,7 @@ class RebalanceInProgress:
         self.completed: RebalanceCompleted | None = None
         self.unsynced: set[str] = set()
         self.late_members_gone = 0
-        """The number of members beyond that limit."""
+        """The number of departed members beyond `MAX_LATE_MEMBERS`."""
         self.members = {name.member_id: MemberProgress(name, was_member=True) for name in started.members}
 
     def record_event(self, number: int) -> None:
@@ -152,12 +152,12 @@ class RebalanceInProgress:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing more can come of it."""
+        """Whether the rebalance is over and all members have fetched their assignment."""
         return self.completed is not None and not self.unsynced
 
     @property
     def is_settled(self) -> bool:
-        """Whether all have rejoined, so that only a fault can still be in the way of a member."""
+        """Whether all members have rejoined, so that only a fault can delay them."""
         return self.completed is not None
 
     @property
@@ -181,7 +181,7 @@ class RebalanceInProgress:
             self.late_members_gone += 1
 
     def replace_member(self, old_member_id: str, name: MemberName) -> None:
-        """A static member continues under another member id."""
+        """Continue the progress of a static member under another member id."""
         progress = self.members.pop(old_member_id, None) or MemberProgress(name, was_member=True)
         progress.replace_name(name)
         self.members[name.member_id] = progress
@@ -190,12 +190,12 @@ class RebalanceInProgress:
             self.unsynced.add(name.member_id)
 
     def mark_stabilized(self, generation_id: int, now_ms: int, real_ns: int) -> None:
-        """The join phase is over."""
+        """Record the end of the join phase."""
         self.generation_id = generation_id
         self.stabilized_ms, self.real_stabilized_ns = now_ms, real_ns
 
     def mark_settled(self, completed: RebalanceCompleted, now_ms: int, real_ns: int) -> None:
-        """The group is Stable or Empty."""
+        """Record that the group is Stable or Empty."""
         self.completed = completed
         self.settled_ms, self.real_settled_ns = now_ms, real_ns
         self.protocol_name, self.leader_id = completed.protocol_name, completed.leader_id
@@ -205,11 +205,11 @@ class RebalanceInProgress:
         for departure in completed.gone:
             progress = self.find_or_add_member(departure.member)
             progress.previous_assignment = departure.assignment
-            if progress.gone_cause is None:  # that was in an attempt before this one
+            if progress.gone_cause is None:  # it left in an earlier attempt
                 progress.gone_cause, progress.gone_ms = departure.cause.value, self.started_ms
 
     def add_related_action(self, action: RelatedAction) -> None:
-        """Something was done on purpose."""
+        """Add an operator action, up to a limit."""
         if len(self.related_actions) < MAX_RELATED_ACTIONS and action not in self.related_actions:
             self.related_actions.append(action)
 
@@ -242,4 +242,4 @@ class RebalanceInProgress:
 
 
 WaitsByMember = Mapping[str, tuple[int, int]]
-"""By member id: milliseconds of the join phase, and of the sync phase."""
+"""The waits for each member in milliseconds, by member id: in the join phase, and in the sync phase."""

@@ -59,7 +59,7 @@ class ConnectionTimes(Protocol):
 
 
 class RebalanceLedger:
-    """All methods belong to the event loop's thread."""
+    """The ledger of a server. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -83,9 +83,9 @@ class RebalanceLedger:
             topics: Returns the current topics.
         """
         self.listeners: list[Callable[[LedgerEntry], None]] = []
-        """Called, each, with an entry that has just been closed."""
+        """Called with each entry that the ledger has just closed."""
         self.last_seq = -1
-        """The number of the last event: every entry that is closed from now on has a higher one."""
+        """The number of the last event. Entries that are closed later have a higher number."""
         self.store = LedgerStore(most_bytes)
         self.file = file
         self._connections = connections
@@ -93,7 +93,7 @@ class RebalanceLedger:
         self._clocks = clocks
         self._open: dict[str, RebalanceInProgress] = {}
         self._unloaded: list[RebalanceInProgress | EpochInProgress] = []
-        """Those of groups that were unloaded: the next event closes them."""
+        """The open entries of unloaded groups. The next event closes them."""
         self._triggers = TriggerBuffer()
         self._missed: dict[str, dict[str, list[int]]] = {}
         """The generations that current members missed since they were in a Stable generation."""
@@ -133,8 +133,8 @@ class RebalanceLedger:
     def list_entries(
         self, group_id: str | None = None, after: int = -1, limit: int = 100, *, last: int | None = None
     ) -> list[LedgerEntry]:
-        """The entries of a group, or of all, with higher numbers than `after`: oldest first, open ones at the end.
-        At most `limit`, or, where it is given, the `last` so many."""
+        """Return the entries of a group, or of all groups, with a higher number than `after`: oldest first, open
+        ones at the end. `limit` is the maximum number of entries. `last` selects the newest entries instead."""
         closed = self._list_closed(group_id, after)
         open_entries = [entry for entry in self._list_open(group_id) if entry.last_seq > after]
         if last is not None:
@@ -145,15 +145,16 @@ class RebalanceLedger:
         return found + [self._snapshot_entry(entry) for entry in open_entries[: limit - len(found)]]
 
     def list_lines(self, group_id: str | None = None, after: int = -1) -> Iterable[bytes]:
-        """The entries that are closed, oldest first, as lines of JSON."""
+        """Return the closed entries as JSON lines, oldest first."""
         return (one.data + b"\n" for one in self._list_closed(group_id, after))
 
     def has_entries(self, group_id: str) -> bool:
-        """Whether it has anything to say of a group."""
+        """Return whether the ledger has entries of a group."""
         return bool(self._list_closed(group_id, -1)) or any(True for _ in self._list_open(group_id))
 
     def rebalancing_since_ns(self) -> dict[str, int]:
-        """The groups that rebalance now, and since when on the process's clock."""
+        """Return the groups with an open rebalance, each with the monotonic process time of its start in
+        nanoseconds."""
         entries: list[RebalanceInProgress | EpochInProgress] = [
             *self._open.values(),
             *self._epochs.open.values(),
@@ -255,7 +256,8 @@ class RebalanceLedger:
         )
 
     def _find_joining(self, event: group_event_types.GroupEvent, now: Now) -> RebalanceInProgress | None:
-        """Return the entry of an open join phase. Otherwise the event may be about one that begins at once."""
+        """Return the entry of an open join phase. Without one, keep the event as a trigger of a rebalance that
+        may begin at once."""
         entry = self._open.get(event.group_id)
         if entry is not None and entry.is_joining:
             return entry

@@ -12,21 +12,21 @@ from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry, Me
 from coordinator.group.group_types import GroupType
 
 _NS: Final = 1_000_000
-"""Nanoseconds of a millisecond."""
+"""Nanoseconds in a millisecond."""
 
 Attributes: TypeAlias = Mapping[str, str | int | bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something that took from one Unix time to another."""
+    """An operation between two Unix times."""
 
     name: str
     start_ns: int
     end_ns: int
     attributes: Attributes
     failure: str | None = None
-    """Why it came to nothing; None where it did not."""
+    """The reason why the operation failed; None for a success."""
     children: list["Span"] = field(default_factory=list)
 
 

@@ -51,11 +51,12 @@ class TriggerBuffer:
     def __init__(self) -> None:
         self._group_id = ""
         self._when: tuple[Now, int] | None = None
-        """The time of the group, and the turn: a clock that is frozen has many turns at one time."""
+        """The time of the group and the number of the turn. With a frozen clock, many turns have the same
+        time."""
         self._events: list[group_event_types.GroupEvent] = []
 
     def add(self, event: group_event_types.GroupEvent, now: Now, turn: int) -> None:
-        """Keeps an event until another group has one, or another turn."""
+        """Keep an event until an event of another group or of another turn arrives."""
         if not self._is_same_turn(event.group_id, now, turn):
             self._group_id, self._when, self._events = event.group_id, (now, turn), []
         self._events.append(event)
@@ -105,7 +106,7 @@ def _build_silence(
     if abs(late_ms) >= MAX_CLOCK_DIFFERENCE_MS:
         heard_ms_ago = connections.silent_ms(connection_id)
     elif closed_ms_ago is not None:
-        # The silence ends with the instant of the turn, which a busy process is past by now.
+        # The silence ends at the time of the turn, which may be earlier than the present in a busy process.
         closed_ms_ago = max(0, closed_ms_ago - late_ms)
     return TriggerSilence(
         silent_ms, ActorSilence(last_heard_ms_ago=heard_ms_ago, connection_closed_ms_ago=closed_ms_ago)
@@ -114,30 +115,30 @@ def _build_silence(
 
 MAX_REMEMBERED_ACTIONS: Final = 100
 RECENT_MS: Final = 5_000
-"""Operator actions of so many milliseconds before a rebalance belong to its entry, unless an earlier entry
-has them."""
+"""The age in milliseconds up to which an operator action belongs to the next entry, unless an earlier entry has
+it."""
 FAULT_KIND: Final = "fault"
 
 
 class ActionTarget(Protocol):
-    """An entry that is open."""
+    """An open entry."""
 
     group_id: str
 
     @property
     def is_settled(self) -> bool:
-        """Whether only a fault can still be in the way of a member."""
+        """Whether all members have rejoined, so that only a fault can delay them."""
 
     def add_related_action(self, action: RelatedAction) -> None:
-        """Something was done on purpose."""
+        """Add an operator action."""
 
 
 class RecentActions:
-    """Operator actions of the last seconds. Times are the process's."""
+    """The operator actions of the last seconds. Times are monotonic process time."""
 
     def __init__(self) -> None:
         self._actions: deque[tuple[int, OperatorAction, set[str]]] = deque(maxlen=MAX_REMEMBERED_ACTIONS)
-        """What was done, when, and the groups that have an entry which names it."""
+        """The time of each action in nanoseconds, the action, and the groups with an entry that names it."""
 
     def add_to_entries(self, entries: Iterable[ActionTarget], action: OperatorAction) -> set[str]:
         """Add an action to the open entries that it affects, and return their groups."""
@@ -150,11 +151,11 @@ class RecentActions:
         return named_by
 
     def add(self, action: OperatorAction, named_by: set[str], real_ns: int) -> None:
-        """Remembers it, with the groups that name it."""
+        """Remember an action, with the groups that have an entry with it."""
         self._actions.append((real_ns, action, named_by))
 
     def add_recent_to_entry(self, entry: ActionTarget, real_ns: int) -> None:
-        """An entry has just been opened."""
+        """Add the recent actions that concern a newly opened entry."""
         while self._actions and real_ns - self._actions[0][0] > RECENT_MS * 1_000_000:
             self._actions.popleft()
         for _, action, named_by in self._actions:
@@ -164,5 +165,5 @@ class RecentActions:
 
 
 def build_related_action(action: OperatorAction) -> RelatedAction:
-    """As an entry has it."""
+    """Convert an operator action to the form of entries."""
     return RelatedAction(kind=action.kind, what=format_name(action.what), by=format_optional_name(action.by))

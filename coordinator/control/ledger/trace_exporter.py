@@ -1,6 +1,7 @@
-"""Sends traces of rebalances to where OpenTelemetry's own variables say (OTEL_EXPORTER_OTLP_ENDPOINT and the like).
+"""Sends traces of rebalances to the endpoint that OpenTelemetry's variables set (such as
+OTEL_EXPORTER_OTLP_ENDPOINT).
 
-Imported only where one of them is set: it needs the extra `groupd[otel]`.
+The module needs the extra `groupd[otel]`, so it is imported only if one of the variables is set.
 """
 
 import asyncio
@@ -22,13 +23,13 @@ from coordinator.control.ledger.rebalance_trace import Span, build_trace
 
 _LOG: Final = logging.getLogger("Control")
 _UNNAMED: Final = "unknown_service"
-"""What OpenTelemetry calls a process of which no variable says the name."""
+"""OpenTelemetry's default for the name of a service."""
 _SHUTDOWN_TIMEOUT_S: Final = 2.0
 """The time to send the remaining spans at the end of the process, seconds."""
 
 
 class TraceExporter:
-    """Collects, and sends from a thread of its own. All methods belong to the event loop's thread."""
+    """Builds spans and sends them in a separate thread. All methods belong to the event loop's thread."""
 
     def __init__(self) -> None:
         resource = Resource.create({SERVICE_VERSION: __version__})
@@ -63,7 +64,7 @@ class TraceExporter:
             with contextlib.suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(sent.set)
 
-        # The process does not wait for a thread like this one.
+        # The process does not wait for a daemon thread at its end.
         threading.Thread(target=shut_down, daemon=True).start()
         try:
             await asyncio.wait_for(sent.wait(), _SHUTDOWN_TIMEOUT_S)

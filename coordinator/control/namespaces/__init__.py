@@ -1,1 +1,1 @@
-"""Namespaces: whole brokers in the daemon's process, each on a port of its own, for as long as a test."""
+"""Namespaces: further brokers in the daemon's process, each on its own port, for example for one test."""

@@ -68,13 +68,13 @@ class NamespaceBroker:
 
     @property
     def control(self) -> ControlPlane:
-        """The control plane; that of the old server until a reset is complete."""
+        """Return the control plane; until a reset is complete, the one of the old server."""
         assert self._control is not None, "opened"
         return self._control
 
     @property
     def server(self) -> Server:
-        """The server; the old one until a reset is through."""
+        """Return the server; until a reset is complete, the old one."""
         assert self._server is not None, "opened"
         return self._server
 
@@ -93,8 +93,14 @@ class NamespaceBroker:
     # Life cycle
 
     async def open(self) -> None:
-        """Starts a server, and waits until it is ready and has its topics. Raises StartFailed and Problem; then
-        nothing is left of it."""
+        """Start a server, and wait until it is ready and has its topics.
+
+        Raises:
+            StartFailed: the server cannot start.
+            Problem: a topic cannot be created.
+
+        After an error the server and the sockets are closed.
+        """
         try:
             self._server, self._control = await self._start()
         except BaseException:
@@ -161,31 +167,31 @@ class NamespaceBroker:
 
 
 async def _stop_broker(server: Server, control: ControlPlane, ended_scope: str | None) -> None:
-    """Stop a server and its control plane. `ended_scope` names for the log what ends while its files stay; None if
-    the files are deleted as well. Raises OSError, StorageError.
-    """
+    """Stop a server and its control plane. `ended_scope` names in the log the owner of the clocks that end
+    although files remain; None if the files are deleted as well. Raises OSError, StorageError."""
     control.close(ended_scope)
     await server.close()
     await control.finish()
 
 
 _DEFAULTS: Final = {"oracle.commits": "true"}
-"""Defaults of namespaces that differ from the daemon's: a namespace exists for a test."""
+"""The defaults that differ from the daemon's, because a namespace is meant for a test."""
 _FIXED: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
 }
 _IN_MEMORY: Final = {"log.flush": "os", "log.journal.file.bytes": "0"}
-"""There a sync would do nothing, but take its turn."""
+"""Settings for files in memory, where a sync has no effect and only takes time."""
 _DAEMON_PROPERTIES: Final = list_property_names(
     SecurityProperties, ClusterProperties, NamespaceProperties
 ) - {"broker.rack"} | {"socket.listen.backlog.size"}
-"""The properties that cannot act in a namespace: it has no security and no cluster; the daemon opens its port."""
+"""The properties that have no effect in a namespace. It has no security and no cluster, and the daemon opens its
+port."""
 _DAEMON_PREFIXES: Final = (
     *("listener", "advertised.listeners", "controller.listener", "early.start.listeners"),
     *("http.", "control.", "log.dir", "ledger.file", "node.id", "broker.id"),
 )
-"""The beginnings of the names of others: its ports and directories are the daemon's choice."""
+"""Prefixes of further such properties: the daemon chooses the ports and directories of a namespace."""
 
 
 def build_settings(

@@ -39,11 +39,12 @@ _MAX_IDLE_CHECK_S: Final = 60.0
 """The maximum interval between checks for idle namespaces, seconds."""
 _MEMORY_DIRECTORY: Final = "/data"
 _DIRECTORY_SUFFIX: Final = ".namespaces"
-"""Beside the daemon's data directory: what lies in that is the broker's own."""
+"""The suffix of the directory of durable namespaces. It is beside the daemon's data directory, which only has
+files of the broker."""
 
 
 class NamespaceRegistry:
-    """All methods belong to the event loop's thread."""
+    """The namespaces of a daemon. All methods belong to the event loop's thread."""
 
     def __init__(self, services: Services, actions: ActionLog) -> None:
         """Create the registry. `services` are those of the daemon's own broker, `actions` its log."""
@@ -56,7 +57,7 @@ class NamespaceRegistry:
         """Names of namespaces that are being created, reset or removed."""
         self._numbers = count(1)
         self._threads: WorkerThreads | None = None
-        """Of all of them, so that none waits until a thread has begun."""
+        """The threads that all namespaces share, so that no namespace waits for the start of a thread."""
         self._idle_check: asyncio.TimerHandle | None = None
         self._removals: set[asyncio.Task[None]] = set()
         self._is_closed = False
@@ -64,7 +65,7 @@ class NamespaceRegistry:
     # Queries
 
     def list_namespaces(self) -> list[NamespaceBroker]:
-        """In the order of their names, without the daemon's own."""
+        """Return the namespaces in the order of their names, without the daemon's own broker."""
         return [self._by_name[name] for name in sorted(self._by_name)]
 
     def get_namespace(self, name: str) -> NamespaceBroker:
@@ -95,9 +96,13 @@ class NamespaceRegistry:
     ) -> NamespaceBroker:
         """Create a namespace and wait until it is ready.
 
-        Args: name: The name, or None for an unused one. topics: The number of partitions by topic. config:
-            The properties, as text. is_durable: Whether its files are on the disk. It then uses the files of
-            an earlier namespace of its name. by: The name of the operator.
+        Args:
+            name: The name, or None for an unused one.
+            topics: The number of partitions by topic.
+            config: The properties, as text.
+            is_durable: Whether its files are on the disk. It then uses the files of an earlier namespace of its
+                name.
+            by: The name of the operator.
 
         Raises:
             Problem: name-taken, too-many, bad-request, not-possible, and the problems of topic creation.
@@ -119,7 +124,7 @@ class NamespaceRegistry:
         return namespace
 
     async def reset_namespace(self, name: str, by: str | None) -> NamespaceBroker:
-        """Reset it to its initial state. Raises Problem (no-such-namespace, not-possible)."""
+        """Reset a namespace to its initial state. Raises Problem (no-such-namespace, not-possible)."""
         found = self._get_changeable(name)
         del self._by_name[name]
         with self._changing(name):
@@ -134,7 +139,7 @@ class NamespaceRegistry:
         return found
 
     async def remove_namespace(self, name: str, by: str | None) -> None:
-        """Closes its connections; nothing is left of it. Raises Problem (no-such-namespace)."""
+        """Stop the broker of a namespace and delete its files. Raises Problem (no-such-namespace)."""
         found = self._get_changeable(name)
         del self._by_name[name]
         with self._changing(name):
@@ -160,7 +165,8 @@ class NamespaceRegistry:
         self._actions.record_action("namespace", f"{name} advertises {description}", by=by)
 
     def find_control(self, name: str) -> ControlPlane | None:
-        """The control plane of a namespace, None for the daemon's own. Raises Problem as `get_namespace`."""
+        """Return the control plane of a namespace, or None for the daemon's own broker. Raises Problem as
+        `get_namespace`."""
         return None if name == DEFAULT_NAMESPACE else self.get_namespace(name).control
 
     async def close(self) -> None:
@@ -256,7 +262,7 @@ class NamespaceRegistry:
         return open_server(settings, threads=self._threads, run_queue=self._daemon.run_queue)
 
     def _bind_sockets(self, address: Address) -> list[socket.socket]:
-        """Sockets on a port that is free. Raises Problem (not-possible)."""
+        """Return sockets that are bound to a free port. Raises Problem (not-possible)."""
         ports = self._config.namespace_port_numbers or [0]
         backlog = self._config.socket_listen_backlog_size
         why = ""

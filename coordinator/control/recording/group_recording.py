@@ -45,11 +45,11 @@ _LOG: Final = logging.getLogger("Control")
 
 FORMAT: Final = 1
 MAX_HEARTBEATS_PER_LINE: Final = 1000
-"""Heartbeats in one line."""
+"""The maximum number of heartbeats in one line."""
 _END_BYTES: Final = 512
-"""Kept for the last line."""
+"""The size that is reserved for the last line, in bytes."""
 _START_NUMBER: Final = 0
-"""The number of outcomes before the first input."""
+"""The number of the initial state in references to work, before the first input."""
 
 
 class GroupRecording:
@@ -61,8 +61,8 @@ class GroupRecording:
         Args:
             group_id: the group.
             shard: the shard of the group, between two inputs.
-            now: the time.
-            most_bytes: the maximum size.
+            now: the current time.
+            most_bytes: the maximum size of the uncompressed lines, in bytes.
 
         Raises:
             ValueError: the current state of the group alone exceeds `most_bytes`.
@@ -73,7 +73,8 @@ class GroupRecording:
         self.end_reason = ""
         self._lines = CompressedLines(most_bytes)
         self._works: dict[int, tuple[int, int, Work]] = {}
-        """What is being done somewhere else: which input it came of, and which of its works it is."""
+        """The pending work by the identity of its argument: the number of the input that caused it, its position
+        in the outcome, and the work."""
         self._heartbeats: dict[bytes, tuple[dict[str, Json], list[int]]] = {}
         self._heartbeat_count = 0
         header = self._build_header(shard, now)
@@ -103,16 +104,16 @@ class GroupRecording:
 
     @property
     def size_bytes(self) -> int:
-        """The size in bytes."""
+        """The size of the uncompressed lines in bytes."""
         return self._lines.bytes
 
     @property
     def most_bytes(self) -> int:
-        """Return its maximum size in bytes."""
+        """The maximum size of the uncompressed lines in bytes."""
         return self._lines.most_bytes
 
     def pieces(self) -> Iterator[bytes]:
-        """The file as it is now."""
+        """Return the current content of the file."""
         self._write_heartbeats()
         if self.end_reason:
             return self._lines.pieces()
@@ -121,7 +122,7 @@ class GroupRecording:
     # Inputs
 
     def build_request_line(self, request: Any, context: Context, now: Now) -> dict[str, Json]:
-        """The line of a request that is about to be put to the core."""
+        """Return the line of a request that the core gets next."""
         line = self._build_line(now)
         line["request"] = request_name(type(request))
         encoder = ValueEncoder()
@@ -153,12 +154,12 @@ class GroupRecording:
         return line if group_now is None else line | {"group_ms": list(group_now)}
 
     def build_unload_line(self) -> dict[str, Json]:
-        """The line of the end of a shard."""
+        """Return the line for the end of a shard."""
         self._write_heartbeats()
         return {"n": self.inputs + 1, "unload": True}
 
     def add_heartbeat(self, request: Any, context: Context, monotonic_ms: int, response: object) -> None:
-        """A heartbeat was answered, and nothing else."""
+        """Record a heartbeat that caused nothing but its response."""
         encoder = ValueEncoder()
         line = {
             "beat": request_name(type(request)),
@@ -180,7 +181,7 @@ class GroupRecording:
         self._write_line(line | {"out": encode_outcome(outcome, request, self.group_id, ValueEncoder())})
 
     def write_error(self, line: dict[str, Json], problem: Exception) -> None:
-        """Writes a line, with the error that left the core."""
+        """Write a line with the error that the core raised."""
         self._write_line(line | {"raised": error_text(problem)})
 
     def end_recording(self, why: str) -> None:
@@ -226,7 +227,7 @@ def _with_end(pieces: Iterator[bytes], end: bytes) -> Iterator[bytes]:
 
 
 _DIGITS: Final = 16
-"""Of a digest, in hexadecimal."""
+"""The number of hexadecimal digits of a digest."""
 
 
 def _restrict_list(request: Any, field: str, group_id: str) -> Any:
@@ -251,18 +252,18 @@ _MULTI_GROUP_REQUESTS: Final[dict[type[object], Callable[[GroupShard, Any, str],
     WorkDone: lambda _, request, group_id: request if request.work.argument.group_id == group_id else None,
     FetchOffsets: lambda _, request, group_id: request if request.group.group_id == group_id else None,
 }
-"""Requests that do not name one group as the others do."""
+"""Restricts requests that do not name their group in `group_id` to one group; None if they do not concern it."""
 
 _RESPONSE_LISTS: Final = {
     DescribeGroupsRequest: ("groups", "group_id"),
     DeleteGroupsRequest: ("results", "group_id"),
     ConsumerGroupDescribeRequest: ("groups", "group_id"),
 }
-"""The field of a response for several groups that has the result of each group."""
+"""The response field with a list of results by group, and the field of a result with the group id."""
 
 
 def restrict_request(shard: GroupShard, request: Any, group_id: str) -> Any:
-    """A request as far as it is about a group; None where it is not."""
+    """Return the part of a request that concerns a group, or None."""
     of_many = _MULTI_GROUP_REQUESTS.get(type(request))
     if of_many is not None:
         return of_many(shard, request, group_id)
@@ -321,12 +322,12 @@ def _restrict_reply(reply: Any, request: object, group_id: str) -> Any:
 
 
 PIECE_BYTES: Final = 64 * 1024
-"""Of lines that are packed together: some hundreds of microseconds of work."""
+"""The size of lines that are compressed together, in bytes. Compression takes some hundred microseconds."""
 _COMPRESSION_LEVEL: Final = 1
 
 
 class CompressedLines:
-    """Lines of a file, each with its end."""
+    """Compressed lines of a file, each with its line end."""
 
     def __init__(self, most_bytes: int) -> None:
         """Create an empty list. `most_bytes` is the maximum size of the uncompressed lines."""
@@ -336,7 +337,7 @@ class CompressedLines:
         self._open = bytearray()
 
     def has_room(self, size: int) -> bool:
-        """Whether so many bytes more are within the bound."""
+        """Return whether `size` more bytes are within the limit."""
         return self.bytes + size <= self.most_bytes
 
     def add(self, line: bytes) -> None:

@@ -43,11 +43,12 @@ from coordinator.group.topics_image import TopicsImage
 Json: TypeAlias = Any
 
 _SKIPPED: Final = frozenset({"__dict__", "__weakref__", "_store", "counted_in"})
-"""Fields that lead out of a group: into its shard."""
+"""Fields that refer to objects outside a group, such as its shard."""
 _FULLY_ENCODED: Final = frozenset(
     {CommandResult, ExpireOffsets, FetchOffsets, ExpiredOffsets, MemberSession, TopicsChanged}
 )
-"""The forms of these classes have every field, as those of earlier versions, with which a replay compares."""
+"""Classes that are encoded with all fields, as in earlier versions, because a replay compares the encoded
+values."""
 
 
 class UndecodableValue(ValueError):
@@ -85,10 +86,10 @@ class ValueEncoder:
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
         self._kept: list[object] = []
-        """So that no other object gets the id of one that was written."""
+        """References to encoded objects, so that no other object gets the id of one of them."""
 
     def encode(self, value: Any) -> Json:
-        """A value as JSON values. TypeError for one that has no form."""
+        """Encode a value as JSON values. Raises TypeError for a value of an unsupported class."""
         if value is None or type(value) in (bool, int, float):
             return value
         if type(value) is str:
@@ -150,13 +151,13 @@ def _has_identity(value: object) -> bool:
 
 
 class ValueDecoder:
-    """Makes values of forms. One for all that goes together, as with `ValueEncoder`."""
+    """Decodes values. One decoder restores the objects of all values that belong together."""
 
     def __init__(self) -> None:
         self._objects: dict[int, object] = {}
 
     def decode(self, encoded: Json) -> Any:
-        """The value of its encoded form. Raises UndecodableValue."""
+        """Decode a value. Raises UndecodableValue."""
         if type(encoded) is str:
             return self._decode_text(encoded)
         if type(encoded) is list:

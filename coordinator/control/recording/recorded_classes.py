@@ -247,7 +247,7 @@ _GROUPS: Final[dict[str, type[Any]]] = {
     "topics_image.TopicImage": TopicImage,
     "topics_image.TopicsImage": TopicsImage,
 }
-"""The state of groups, requests of groupd itself, and values in both."""
+"""Classes of group state and of groupd's own requests, and classes of values in both."""
 
 _MESSAGES: Final[dict[str, type[Any]]] = {
     "consumer_group_describe.ConsumerGroupDescribeRequest": ConsumerGroupDescribeRequest,
@@ -309,7 +309,7 @@ _MESSAGES: Final[dict[str, type[Any]]] = {
     "txn_offset_commit.TxnOffsetCommitResponsePartition": TxnOffsetCommitResponsePartition,
     "txn_offset_commit.TxnOffsetCommitResponseTopic": TxnOffsetCommitResponseTopic,
 }
-"""Requests and responses."""
+"""Classes of requests and responses."""
 
 _RECORDS: Final[dict[str, type[Any]]] = {
     "consumer_group.ClassicMemberMetadata": ClassicMemberMetadata,
@@ -338,7 +338,7 @@ _RECORDS: Final[dict[str, type[Any]]] = {
     "offset_commit.OffsetCommitKey": OffsetCommitKey,
     "offset_commit.OffsetCommitValue": OffsetCommitValue,
 }
-"""Keys and values of records."""
+"""Classes of keys and values of records."""
 
 _EVENTS: Final[dict[str, type[Any]]] = {
     f"events.{name}": cls for name, cls in classes_by_wire_name(GroupEvent).items()

@@ -1,10 +1,10 @@
-"""Interceptors that record groups of a shard: one group, or every group that comes into being.
+"""Interceptors that record groups of a shard: one group, or every new group.
 
 `RecordedShard` records the calls as the machine gets them, with the time that a clock gives the group. The shard
 gets the same calls as without it. A failure of the recording ends the recording and never reaches the caller.
 
-`NewGroupRecorder` puts a `RecordedShard` behind itself for each new group, before the shard gets the request
-that may create the group. It is created again with each shard of the partition; the recordings outlive it.
+`NewGroupRecorder` adds a `RecordedShard` for each new group, before the shard gets the request that may create
+the group. It is created again with each shard of the partition; the recordings outlive it.
 """
 
 import logging
@@ -113,11 +113,11 @@ _MAKE_GROUPS: Final = (
 )
 
 RecordingStarter = Callable[[GroupShard, str, Now], GroupRecording | None]
-"""Begins the recording of a group, if there is not one already and there may be one more. Raises nothing."""
+"""Starts the recording of a group, unless it has one or the limit is reached. Raises nothing."""
 
 
 class NewGroupRecorder(ShardDecorator):
-    """Begins a recording of each new group."""
+    """Starts a recording of each new group."""
 
     __slots__ = ("_begin",)
 

@@ -58,25 +58,28 @@ class _PlacedRecording(NamedTuple):
 
 
 class RecordingRegistry:
-    """All methods belong to the event loop's thread."""
+    """The recordings of a server. All methods belong to the event loop's thread."""
 
     def __init__(self, group_client: InternalGroupClient) -> None:
         self._group_client = group_client
         self._placed: dict[str, _PlacedRecording] = {}
         self._new_groups: list[tuple[CoordinatorPartition[GroupShard], ShardInterceptor]] = []
         self.unrecorded_count = 0
-        """New groups that were not recorded."""
+        """The number of new groups that were not recorded because of the limit."""
 
     @property
     def records_new_groups(self) -> bool:
-        """Whether every group that comes into being is recorded."""
+        """Whether groupd records every new group."""
         return bool(self._new_groups)
 
     def start_recording(
         self, group_id: str, most_bytes: int = DEFAULT_BYTES, by: str | None = None
     ) -> RecordingState:
-        """Record a group from now on; it need not exist. An open recording continues. Raises Problem
-        (loading, too-many, not-possible where the group as it is does not fit)."""
+        """Record a group from now on, which need not exist. An open recording continues.
+
+        Raises:
+            Problem: loading; too-many; not-possible if the current state of the group exceeds `most_bytes`.
+        """
         placed = self._placed.get(group_id)
         if placed is not None:
             return _build_state(placed.recording)
@@ -88,7 +91,7 @@ class RecordingRegistry:
             raise Problem(ProblemKind.TOO_MANY, "too many recordings", detail)
         partition = self._group_client.find_partition(group_id)
         assert partition.machine is not None
-        # What only a recording needs is imported with the first one.
+        # These modules are imported with the first recording.
         from coordinator.control.recording.group_recording import GroupRecording
         from coordinator.control.recording.recorded_shard import RecordedShard
 
@@ -155,12 +158,12 @@ class RecordingRegistry:
         return None
 
     def list_recordings(self) -> list[RecordingState]:
-        """Every recording, in the order in which they were begun."""
+        """Return the state of every recording, in the order of their start."""
         self._remove_ended_interceptors()
         return [_build_state(placed.recording) for placed in self._placed.values()]
 
     def pieces(self, group_id: str) -> Iterator[bytes]:
-        """The file of a recording, as it is now. Raises Problem (no-such-recording)."""
+        """Return the current content of the file of a recording. Raises Problem (no-such-recording)."""
         return self._find(group_id).recording.pieces()
 
     def delete_recording(self, group_id: str, by: str | None = None) -> None:

@@ -1,7 +1,7 @@
 """The clients of a recording: one name for each client, with any of its member ids.
 
-A client is who sends over a connection; a member id that it was given is its own over any other. Names are client
-ids, as words; of several clients with one id the later ones have a number behind it.
+The sender of a request is identified by its member id if it has one, and otherwise by its client id and
+connection. A name is the client id as a word. Further clients with the same client id get a number.
 """
 
 import re
@@ -18,12 +18,12 @@ class ClientNames:
 
     def __init__(self) -> None:
         self.member_ids: dict[str, str] = {}
-        """The last member id of each name."""
+        """The last member id of each client, by name."""
         self._name_by_member: dict[str, str] = {}
         self._name_by_connection: dict[tuple[str, int], str] = {}
         self._waiting: dict[int, str] = {}
         self._client_ids: dict[str, str] = {}
-        """Client ids by name."""
+        """The client id of each client, by name."""
 
     def find_client_id(self, name: str) -> str:
         """Return the client id of a client."""

@@ -174,7 +174,7 @@ class _TestStory:
         try:
             topics = tuple(find_subscribed_topics(request.protocols[0].metadata)) if request.protocols else ()
         except (AttributeError, TypeError):
-            # Its fields are not what a request of that name has.
+            # The line has fields that a request of this type cannot have.
             raise BadRecording(f"input {line.number} is not a client request") from None
         except Malformed:
             return name
@@ -187,7 +187,7 @@ class _TestStory:
     def _record_actions(self, played: PlayedInput, sender: str | None) -> None:
         for event in () if played.outcome is None else played.outcome.events:
             if isinstance(event, MemberJoined) and sender is not None:
-                # Its answer may be withheld, and with it the word of which id it got.
+                # The response with the member id may never be sent, so the id is learned from the event.
                 self.client_names.add_member_id(event.member.member_id, sender)
             name = None if event.member is None else self.client_names.find_name(event.member.member_id)
             match event:
@@ -206,7 +206,7 @@ class _TestStory:
                     self.actions.append(("empty", "", 0))
 
     def choose_real_client(self, me: str | None) -> str:
-        """The name of the real consumer."""
+        """Return the name of the client that is the real consumer. Raises InvalidChange for an unknown `me`."""
         if me is None:
             return next((name for name in self.leaders if name in self.joins), next(iter(self.joins)))
         for name in self.joins:
@@ -216,7 +216,7 @@ class _TestStory:
         raise InvalidChange(f"client {printable(me)} is not in the recording. Its clients are {known}")
 
     def write_steps(self, real: str) -> Iterator[str]:
-        """The lines of the test."""
+        """Yield the lines of the test."""
         actions, started = list(self.actions), set[str]()
         first = next((place for place, action in enumerate(actions) if action[:2] == ("join", real)), None)
         stable = next((place for place, action in enumerate(actions) if action[0] == "stable"), len(actions))
@@ -234,7 +234,7 @@ class _TestStory:
                 case "join" if name == real:
                     yield "real = RealConsumer(broker.bootstrap)"
                     if actions[place + 1 : place + 2] and actions[place + 1][0] != "stable":
-                        # A consumer takes its time, so the next member must wait for it.
+                        # A consumer needs time to join, so the next member must wait for it.
                         awaited = 'state="PreparingRebalance"' if is_initial else f"clients=[{client_id!r}]"
                         yield f'group.wait({awaited}, within="30s")'
                 case "join" if name in started:
@@ -255,7 +255,7 @@ class _TestStory:
             started.add(name)
 
     def count_partitions(self) -> dict[str, int]:
-        """The topics that members read, with their partitions."""
+        """Return the topics to which members subscribe, with their numbers of partitions."""
         known = self._player.shard.topics.by_name
         wanted = {topic: 1 for join in self.joins.values() for topic in join.topics}
         for entry in self.ledger.list_entries():
@@ -275,5 +275,5 @@ def _build_shape(
 
 
 def _escape_docstring(text: str) -> str:
-    """For a docstring."""
+    """Escape text for a docstring."""
     return printable(text).replace("\\", "/").replace('"', "'")

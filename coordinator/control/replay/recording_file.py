@@ -33,7 +33,7 @@ _REQUIRED_FIELDS: Final = {
     "load": (),
     "unload": (),
 }
-"""The fields that say which input of its kind a line is."""
+"""The fields that identify the inputs of each kind."""
 _LATEST_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999. Python cannot print a later time as a date."""
 _OUTCOMES: Final = ("out", "raised", "reply")
@@ -46,7 +46,7 @@ class BadRecording(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RecordingLine:
-    """One line of inputs. `number` is that of the first of them, `count` how many they are."""
+    """One line of inputs. `number` is the number of the first input, `count` the number of inputs in the line."""
 
     number: int
     count: int
@@ -60,7 +60,7 @@ class RecordingLine:
 
     @property
     def at_ms(self) -> int | None:
-        """When it came, or the first of several: monotonic time in milliseconds; None for the end of a shard."""
+        """The monotonic time of the first input in milliseconds; None for the end of a shard."""
         at: int | None = self.fields["at"][0] if self.kind == "beat" else self.fields.get("mono_ms")
         return at
 
@@ -190,7 +190,7 @@ def _parse_line(fields: dict[str, Json], place: int, due: int) -> RecordingLine:
 
 
 def _is_time(value: Json) -> bool:
-    """Whether a value is a time in milliseconds, of either clock."""
+    """Return whether a value is a time in milliseconds, monotonic or Unix."""
     return type(value) is int and abs(value) <= _LATEST_MS
 
 
@@ -199,7 +199,7 @@ _SUBSCRIPTIONS: Final = frozenset(
     {"metadata", "subscription", "member_metadata", "protocols", "supported_protocols"}
 )
 _ASSIGNMENTS: Final = frozenset({"assignment", "member_assignment", "before", "settled_assignment"})
-"""Fields with what members send for each other."""
+"""Fields with assignments, which leaders send to the members."""
 _NOT_OURS: Final = b"\xff\xff"
 """An invalid version of the consumer protocol, which marks scrubbed bytes as foreign to it."""
 
@@ -257,7 +257,7 @@ class _Scrubber:
 
 
 def _without_user_data(data: bytes, *, is_subscription: bool, number: int) -> bytes:
-    """As long as before, and other bytes where others were."""
+    """Replace the user data of a payload with other bytes of the same length."""
     try:
         start, size = _find_user_data(data, is_subscription=is_subscription)
     except Malformed:

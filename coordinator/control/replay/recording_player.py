@@ -69,10 +69,10 @@ class RecordingPlayer:
         self._consumer_config = _build_config(ConsumerGroupConfig, config)
         self._works: dict[tuple[int, int], Work] = {}
         self.last_now = _read_now(RecordingLine(0, 0, "start", recorded.header))
-        """When the last input came."""
+        """The time of the last input."""
         self._lines = {line.number: line for line in recorded.lines}
         self._initial_digests: dict[int, str] = {}
-        """The digests of the work that was being done in the beginning, by its place."""
+        """The digests of the work that was pending at the start, by its position."""
         self.shard = self._create_initial_shard()
 
     def _create_initial_shard(self) -> GroupShard:
@@ -114,12 +114,12 @@ class RecordingPlayer:
         return Now(monotonic_ms, self.last_now.wall_ms + monotonic_ms - self.last_now.monotonic_ms)
 
     def find_work(self, line: RecordingLine) -> Work | None:
-        """Return the work whose result a line is, as known here, or None."""
+        """Return the work of this replay to which the result in a line belongs, or None."""
         work = line.fields.get("work")
         return self._works.get((work[0], work[1])) if type(work) is list and len(work) == 2 else None
 
     def find_recorded_digest(self, line: RecordingLine) -> str | None:
-        """Return the digest of the work in the recording."""
+        """Return the digest of the work as recorded."""
         number, place = line.fields["work"]
         if number == 0:
             return self._initial_digests.get(place)
@@ -128,14 +128,14 @@ class RecordingPlayer:
         return works[place][1] if place < len(works) else None
 
     def play_work_result(self, line: RecordingLine, done: WorkDone) -> PlayedInput:
-        """Give the core another result of work than the recorded one."""
+        """Give the core a result of work that differs from the recorded one."""
         now = _read_now(line)
         return self._finish_input(line, now, self.shard.handle(done, Context(0, 0, "", ""), now), done)
 
     # Inputs
 
     def play_request(self, line: RecordingLine) -> PlayedInput:
-        """A request, or the result of work."""
+        """Play a request, or the result of work."""
         now = _read_now(line)
         if line.fields["request"] == request_name(WorkDone):
             request, context = self._build_work_result(line), Context(0, 0, "", "")
@@ -159,7 +159,7 @@ class RecordingPlayer:
         return self._finish_input(line, now, self.shard.fire_timer(key, now, time_source))
 
     def play_heartbeats(self, line: RecordingLine) -> PlayedInput:
-        """Heartbeats with the same answer. One that has another here ends the line."""
+        """Play heartbeats with equal recorded responses. The first different response ends the line."""
         request, context = line.decode_field("body"), line.context
         outcome_fields: dict[str, Json] = {}
         for at_ms in line.fields["at"]:
@@ -220,7 +220,7 @@ def _reject_impossible(problem: str) -> Iterator[None]:
 
 
 def parse_timer_key(line: RecordingLine, group_id: str) -> GroupTimerKey:
-    """The timer that a line is about. Raises BadRecording."""
+    """Return the timer of a line. Raises BadRecording."""
     try:
         return _build_timer_key(line.fields["fire"], line.fields["member_id"], group_id)
     except (KeyError, AttributeError) as error:
@@ -228,7 +228,8 @@ def parse_timer_key(line: RecordingLine, group_id: str) -> GroupTimerKey:
 
 
 def parse_armed_timer(encoded: Json, group_id: str) -> tuple[GroupTimerKey, int | None]:
-    """A timer of an outcome, with its deadline, None where it is cancelled. Raises BadRecording."""
+    """Return a timer of an outcome with its deadline, which is None for a cancelled timer. Raises
+    BadRecording."""
     try:
         kind, member_id, deadline_ms = encoded
         return _build_timer_key(kind, member_id, group_id), None if deadline_ms is None else int(deadline_ms)

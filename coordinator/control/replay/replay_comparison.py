@@ -17,7 +17,7 @@ from coordinator.group.group_event_types import EpochBumped, GroupStabilized
 from coordinator.group.group_shard import GroupShard
 
 GENERATIONS: Final = (GroupStabilized, EpochBumped)
-"""What begins a generation, or an epoch."""
+"""The events with which a generation or an epoch begins."""
 _MAX_MEMBERS: Final = 20
 
 
@@ -73,7 +73,7 @@ def format_counts(inputs: int, generations: int) -> str:
 
 
 def format_difference(played: PlayedInput) -> str:
-    """An input with a different result, and the difference."""
+    """Describe an input with a different outcome, and the differences."""
     head = f"input {played.line.number} ({format_input(played)}) has another outcome:"
     return "\n".join(
         [head, *(f"  {line}" for line in list_differences(played.line.outcome, played.outcome_fields))]

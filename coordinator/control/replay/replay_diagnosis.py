@@ -86,12 +86,13 @@ class ReplayLedger:
 
 
 _MAX_CHECKS: Final = 3_600
-"""Between two inputs: a check each second for an hour, longer than any session lasts."""
+"""The maximum number of checks between two inputs: one per second for an hour, which is longer than any
+session."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayFinding:
-    """A finding, and the input after which it was so: its number, and it."""
+    """A finding, and the number and the result of the input after which it was found."""
 
     number: int
     played: PlayedInput

@@ -33,7 +33,7 @@ _CONFIG: Final = {
     "min-session": ("group.min.session.timeout.ms", "ms"),
     "metadata-max": ("offset.metadata.max.bytes", ""),
 }
-"""The properties that a story may set, and their units there."""
+"""The properties that a scenario can set, with the names and units that it uses."""
 _ADMIN: Final = "admin"
 
 
@@ -61,7 +61,7 @@ class _ScenarioWriter:
         self._unloaded = False
 
     def write_line(self, line: RecordingLine) -> Iterator[str]:
-        """The lines of the story for a line of the recording."""
+        """Yield the lines of the scenario for a line of the recording."""
         if line.kind == "beat":
             for at_ms in line.fields["at"]:
                 yield from self._write_advance(at_ms)
@@ -96,7 +96,7 @@ class _ScenarioWriter:
         try:
             written = [*write(self, name, request, context)]
         except (AttributeError, TypeError):
-            # Its fields are not what a request of that name has.
+            # The line has fields that a request of this type cannot have.
             raise BadRecording(f"input {line.number} is not a client request") from None
         except Malformed:
             yield f"# input {line.number}: the data of {name} is not in the consumer protocol"

@@ -1,9 +1,9 @@
 """Plays a recording with other properties, or without some of its inputs.
 
 Clients send their recorded requests; their reaction to other responses is unknown. Time is the group's own. A
-timer that is due and does not fire in the recording (it was not due there, or never fired) fires when it is
-due. A timer that is left out of the inputs fires only after it is armed again. Work that comes out
-differently, or that the recording lacks, is done here.
+timer without an input in the recording fires when it is due, because it was not due there or never fired. A timer
+that is omitted from the inputs fires only after it is armed again. Work with another result, or without a
+recorded result, is done in this run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -69,8 +69,8 @@ def _format_value(value: Any) -> str:
 
 
 class InputFilter:
-    """Selects the omitted inputs: those that every word of a text matches, such as "fire bob", "LeaveGroup bob",
-    "fire heartbeat" or "12", the number of an input. Words are kinds of inputs and timers,
+    """Selects inputs to omit. A text selects the inputs that match all of its words, such as "fire bob",
+    "LeaveGroup bob", "fire heartbeat" or "12", the number of an input. Words are kinds of inputs and timers,
     requests, client ids, member ids and instance ids."""
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -89,14 +89,14 @@ class InputFilter:
         self._names[member_id] = tuple(name for name in names if name)
 
     def drops_line(self, line: RecordingLine) -> bool:
-        """Whether a line is left out."""
+        """Return whether to omit a line."""
         words = self._list_words(line)
         found = [text for text, wanted in self._wanted.items() if wanted <= words]
         self.used_texts.update(found)
         return bool(found)
 
     def check_all_used(self) -> None:
-        """Raises InvalidChange if a text matches no input."""
+        """Check that every text matches an input. Raises InvalidChange."""
         for text in self._wanted.keys() - self.used_texts:
             raise InvalidChange(f"no input matches {printable(text)!r}: nothing was omitted")
 
@@ -116,12 +116,13 @@ class InputFilter:
 
 
 _MAX_TIMERS: Final = 20_000
-"""Between two inputs: a timer that is armed anew whenever it fires could fire for centuries."""
+"""The maximum number of timers between two inputs. A timer that is armed again whenever it fires could fire for
+ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddedInput:
-    """A timer that fired here and not there, or work that was done."""
+    """A timer that fired only in this run, or work that was done in this run."""
 
     description: str
     now: Now
@@ -192,7 +193,7 @@ class WhatIf:
         raise BadRecording(f"more than {_MAX_TIMERS} timers would fire before input {line.number}")
 
     def _follow(self, outcome: Outcome, now: Now, line: RecordingLine | None) -> Iterator[AddedInput]:
-        """Arms its timers, and does the work that the recording does not have."""
+        """Arm the timers of an outcome, and do the work that the recording does not have."""
         for key, deadline_ms in outcome.timers.items():
             self._timers.pop(key, None)
             if deadline_ms is not None:
@@ -215,8 +216,8 @@ class WhatIf:
 
 
 class _LateTimers:
-    """The timers of a recording that were armed there beyond their deadline, as where a process stood still: until
-    which input."""
+    """The timers that stayed armed beyond their deadline in the recording, for example in a stopped process, and
+    the number of the input at which each ended."""
 
     def __init__(self, recorded: RecordingFile, armed: Mapping[GroupTimerKey, int]) -> None:
         """Create the timers. `armed` has the initially armed ones."""
@@ -240,7 +241,7 @@ class _LateTimers:
             self._until[key, deadline_ms] = line.number
 
     def is_late(self, timer: tuple[GroupTimerKey, int], number: int) -> bool:
-        """Whether a timer was armed there still before an input."""
+        """Return whether a timer was still armed in the recording before an input."""
         return number <= self._until.get(timer, 0)
 
 

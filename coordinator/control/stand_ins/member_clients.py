@@ -90,7 +90,7 @@ class ClassicMemberClient:
         self.is_member = False
 
     async def run(self) -> None:
-        if self.is_member:  # it was stalled, and goes on where it was
+        if self.is_member:  # it was stalled and continues
             await self._send_heartbeats()
         while True:
             self.is_member = False
@@ -112,7 +112,7 @@ class ClassicMemberClient:
         self.reset()
 
     async def _join(self) -> JoinGroupResponse | None:
-        """None where it has to be done again."""
+        """Send a JoinGroup. Return its response, or None if the member must join again."""
         subscription = ConsumerProtocolSubscription(
             topics=list(self._settings.topics),
             owned_partitions=build_topic_partitions(self.assigned),
@@ -162,7 +162,7 @@ class ClassicMemberClient:
         self.assigned = {each.topic: list(each.partitions) for each in found}
         self.is_member = True
         has = {(topic, number) for topic, numbers in self.assigned.items() for number in numbers}
-        # A cooperative member that gives something up says so by joining again.
+        # A cooperative member joins again after it has revoked partitions, to report this.
         return is_whole and not (joined.protocol_name == COOPERATIVE and had - has)
 
     def _assign_as_leader(self, joined: JoinGroupResponse) -> tuple[list[SyncGroupRequestAssignment], bool]:
@@ -193,7 +193,7 @@ class ClassicMemberClient:
         return {member_id: fixed.get(client_id, {}) for member_id, client_id in self._client_ids().items()}
 
     async def _send_heartbeats(self) -> None:
-        """Heartbeats, until the group rebalances or does not know it any more."""
+        """Send heartbeats until the group rebalances or does not know the member any more."""
         every_s = self._settings.session_timeout_ms / _HEARTBEATS_PER_SESSION / 1000
         request = HeartbeatRequest(
             group_id=self._settings.group_id,
@@ -207,15 +207,15 @@ class ClassicMemberClient:
                 async with asyncio.timeout(every_s if error is ErrorCode.NONE else RETRY_INTERVAL_S):
                     await self._wake.wait()
             except TimeoutError:
-                pass  # nothing has happened
+                pass  # the next heartbeat is due
             self._wake.clear()
             answer: HeartbeatResponse = await self._send(request, _HEARTBEAT_VERSION)
             error = ErrorCode(answer.error_code)
         await self._check_error(error)
 
     async def _check_error(self, error: ErrorCode) -> bool:
-        """Whether it goes on as it is; otherwise it joins again, when it has rested where it should. Raises
-        StandInRefused."""
+        """Return whether a response has no error. Otherwise the member joins again, after a pause for a retriable
+        error. Raises StandInRefused for other errors."""
         if error is ErrorCode.NONE:
             return True
         if error in _RETRIABLE:
@@ -228,7 +228,8 @@ class ClassicMemberClient:
 
 
 MAX_HEARTBEAT_INTERVAL_S: Final = 0.5
-"""After how long it asks whether there is something new, however rarely it would have to: tests wait for it."""
+"""The maximum interval between heartbeats in seconds. It is shorter than necessary because tests wait for
+changes."""
 
 _CONSUMER_HEARTBEAT_VERSION: Final = 1
 _JOIN_EPOCH: Final = 0
@@ -307,13 +308,13 @@ class ConsumerMemberClient:
         self.reset()
 
     def _notify_once(self) -> None:
-        """Send a heartbeat, so that other members can take the revoked partitions."""
+        """Wake the other stand-ins of the group after a change, so that they can take the revoked partitions."""
         if self._is_changed:
             self._is_changed = False
             self._notify_group()
 
     def _apply_assignment(self, answer: ConsumerGroupHeartbeatResponse) -> bool:
-        """Whether it has something else from now on."""
+        """Apply the assignment of a response, and return whether the assignment has changed."""
         if answer.assignment is None:
             return False
         assigned = {each.topic_id: list(each.partitions) for each in answer.assignment.topic_partitions}
@@ -350,4 +351,4 @@ class ConsumerMemberClient:
             async with asyncio.timeout(interval_s):
                 await self._wake.wait()
         except TimeoutError:
-            pass  # nothing has happened
+            pass  # the next heartbeat is due

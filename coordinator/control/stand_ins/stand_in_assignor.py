@@ -1,4 +1,5 @@
-"""The assignment of a stand-in that leads a classic group: that of the range assignor, or a fixed one.
+"""The assignment of a stand-in that leads a classic group: the result of the range assignor, or a fixed
+assignment.
 
 Source: Kafka's `RangeAssignor`, KIP-429 for the cooperative protocol.
 """
@@ -11,11 +12,12 @@ from protocol.messages.join_group import JoinGroupResponseMember
 from protocol.primitives import Malformed
 
 Partitions = Mapping[str, Sequence[int]]
-"""Numbers by topic."""
+"""Partition numbers by topic."""
 
 
 class StandInAssignment(NamedTuple):
-    """By member id. `is_whole`: nothing was held back that another member has to give up first."""
+    """The assignment by member id. `is_whole`: no partition is withheld until its previous owner has revoked
+    it."""
 
     by_member: dict[str, dict[str, list[int]]]
     is_whole: bool
@@ -60,7 +62,7 @@ def assign_partitions(
 
 
 def build_topic_partitions(partitions: Partitions) -> list[TopicPartitions]:
-    """As subscriptions and assignments have them."""
+    """Convert partitions to the form of subscriptions and assignments."""
     return [TopicPartitions(topic=topic, partitions=list(numbers)) for topic, numbers in partitions.items()]
 
 
@@ -77,7 +79,8 @@ def _assign_range(
     subscriptions: Mapping[str, ConsumerProtocolSubscription],
     counts: Mapping[str, int],
 ) -> dict[str, dict[str, list[int]]]:
-    """Consecutive partitions of each topic, the first members get one more: static members first, by their ids."""
+    """Assign consecutive partitions of each topic; the first members get one more. Static members come first, by
+    their ids."""
     in_order = sorted(
         members,
         key=lambda each: (each.group_instance_id is None, each.group_instance_id or "", each.member_id),

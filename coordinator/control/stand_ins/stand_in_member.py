@@ -57,7 +57,7 @@ class StandInDescription(Struct, frozen=True, kw_only=True):
 
 
 class StandInRefused(Exception):
-    """The coordinator does not want it as a member."""
+    """The coordinator refuses the stand-in as a member."""
 
     def __init__(self, error: ErrorCode) -> None:
         super().__init__(error.name)
@@ -65,7 +65,7 @@ class StandInRefused(Exception):
 
 
 class MemberClient(Protocol):
-    """Plays a member with its requests."""
+    """Sends the requests of a stand-in."""
 
     member_id: str
     generation_id: int
@@ -74,18 +74,18 @@ class MemberClient(Protocol):
     """Whether the member has its assignment, and no rebalance began since."""
 
     async def run(self) -> None:
-        """Be a member until cancellation. Raises StandInRefused, and Problem while the coordinator is
+        """Join and stay a member until cancellation. Raises StandInRefused, and Problem while the coordinator is
         unavailable."""
 
     async def leave_group(self) -> None:
-        """Says that it goes. Raises Problem."""
+        """Leave the group with a request. Raises Problem."""
 
     def reset(self) -> None:
         """Forget the member id and the assignment."""
 
 
 class StandInMember:
-    """All methods belong to the event loop's thread."""
+    """The life cycle of one stand-in. All methods belong to the event loop's thread."""
 
     def __init__(
         self, settings: StandInSettings, client: MemberClient, wake: asyncio.Event, connection_id: int
@@ -101,11 +101,11 @@ class StandInMember:
 
     @property
     def is_connected(self) -> bool:
-        """Whether it is there for others, as a member with a connection is; a stalled one has its own still."""
+        """Whether the stand-in counts as connected. A stalled one does."""
         return self._state in ("joining", "member", "stalled")
 
     def start(self) -> None:
-        """Join under the current member id, unless it is running."""
+        """Start to join under the current member id, unless the stand-in is running."""
         if self._task is None:
             if self._state in ("left", "failed"):
                 self._client.reset()
@@ -127,7 +127,7 @@ class StandInMember:
             await self._client.leave_group()
 
     async def _stop(self) -> bool:
-        """Stop its activity. Return whether it was running."""
+        """Cancel the task of the stand-in. Return whether the stand-in was running."""
         task, self._task = self._task, None
         if task is None:
             return False
@@ -143,11 +143,11 @@ class StandInMember:
                 self._mark_failed(refusal.error)
                 return
             except Problem:
-                # The coordinator of the group is elsewhere, or loads.
+                # The group has another coordinator, or is loading.
                 await asyncio.sleep(RETRY_INTERVAL_S)
 
     def close(self) -> None:
-        """Ends it without a word."""
+        """Cancel the task of the stand-in without leaving the group."""
         if self._task is not None:
             self._task.cancel()
 
@@ -175,10 +175,11 @@ class StandInMember:
 
 
 class CoordinatorSender(Protocol):
-    """Asks the coordinator as one stand-in."""
+    """Sends requests to the coordinator as one stand-in."""
 
     async def __call__(self, request: object, api_version: int, *, is_new: bool = False) -> Any:
-        """The answer. `is_new`: it has no member id. Raises Problem (loading)."""
+        """Send a request and return the response. `is_new`: the stand-in has no member id yet. Raises Problem
+        (loading)."""
 
 
 def create_sender(

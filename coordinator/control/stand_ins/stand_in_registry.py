@@ -32,7 +32,7 @@ _RANGE: Final = "range"
 
 
 class StandInRegistry:
-    """All methods belong to the event loop's thread."""
+    """The stand-ins of a server. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class StandInRegistry:
         return stand_in.describe()
 
     async def leave_group(self, group_id: str, client_id: str, by: str | None) -> StandInDescription:
-        """Let a stand-in leave its group. These methods raise Problem (no-such-member, loading)."""
+        """Let a stand-in leave its group. This method and those below raise Problem (no-such-member, loading)."""
         found = self._find(group_id, client_id)
         self._actions.record_action("stand-in", f"{client_id} leaves", group_id, by)
         await found.leave()
@@ -130,12 +130,12 @@ class StandInRegistry:
         await found.leave()
 
     async def remove_all(self, group_id: str, by: str | None) -> None:
-        """Remove all stand-ins of a group: they leave it, and are forgotten."""
+        """Let all stand-ins of a group leave it, and forget them."""
         for client_id in list(self._by_group.get(group_id, {})):
             await self.remove_stand_in(group_id, client_id, by)
 
     def close(self) -> None:
-        """Ends all of them without a word."""
+        """Cancel all stand-ins without leaving their groups."""
         for group in self._by_group.values():
             for each in group.values():
                 each.close()
