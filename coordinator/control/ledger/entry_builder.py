@@ -283,9 +283,7 @@ def _decode_owned(completed: RebalanceCompleted | None) -> dict[str, PartitionsB
     read: dict[bytes, PartitionsByTopic] = {}
     owned: dict[str, PartitionsByTopic] = {}
     for one in completed.members:
-        partitions: PartitionsByTopic | None = read.get(
-            one.assignment
-        )  # in a large group most may be empty
+        partitions: PartitionsByTopic | None = read.get(one.assignment)  # in a large group most may be empty
         if partitions is None:
             partitions = decode_partitions(one.assignment, completed.protocol_type)
             if partitions is None:

@@ -196,7 +196,7 @@ class EpochInProgress:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all members have what they need, so that only a fault can delay them. Never true for an open
+        """Whether all members have their partitions, so that only a fault can delay them. Never true for an open
         epoch."""
         return False
 
