@@ -16,9 +16,9 @@ class Subcommand(NamedTuple):
     """A command of a group, before its module is imported."""
 
     reference: str
-    """Its function below the package `coordinator`, such as "cli.ping:command"."""
+    """The function of the command below the package `coordinator`, such as "cli.ping:command"."""
     summary: str
-    """The first line of its help."""
+    """The first line of the command's help."""
 
 
 class Subcommands(click.Group):
@@ -56,8 +56,9 @@ class Subcommands(click.Group):
 
 
 class DefaultSubcommand(Subcommands):
-    """`groupd groups --json` is `groupd groups list --json`. For an unknown word, the error suggests the subcommand
-    `argument_default`: `groupd groups billing` suggests `groupd groups describe billing`."""
+    """A group of commands with a default: `groupd groups --json` is `groupd groups list --json`. For an unknown
+    word, the error suggests the subcommand `argument_default`: `groupd groups billing` suggests `groupd groups
+    describe billing`."""
 
     def __init__(self, *, default: str, argument_default: str | None = None, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -77,7 +78,8 @@ class DefaultSubcommand(Subcommands):
 
 
 def topics_option(*, help_text: str) -> Callable[[Any], Any]:
-    """The option, passed on as `topics`: names with partition counts, each name once."""
+    """Create the option --topic, which is passed as `topics`: names with numbers of partitions, each name
+    once."""
     return click.option(
         "--topic", "topics", multiple=True, metavar="NAME:PARTITIONS", callback=_parse_topics, help=help_text
     )

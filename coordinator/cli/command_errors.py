@@ -44,7 +44,7 @@ class BrokerError(Exception):
 
 _MAX_LINE: Final = 10_000
 _TITLED_TYPES: Final = ("urn:groupd:not-met",)
-"""Problems whose message needs the title too: the conditions of a wait and its duration."""
+"""The types of problems with a message that needs the title: the conditions and the duration of a wait."""
 _TOKEN_STATUSES: Final = (401,)
 
 

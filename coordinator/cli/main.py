@@ -73,17 +73,16 @@ def groupd() -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """The entry point of the command. Exit codes: 0 fine, 1 a failure while running, 2 usage or no start, 3 no
-    daemon can be reached."""
+    """Run the command `groupd`. Exit codes: 0 success, 1 failure while running, 2 invalid usage or failed start,
+    3 no daemon can be reached."""
     if os.getpid() == 1:
         # The kernel delivers to the first process of a container only signals with a handler.
         signal.signal(signal.SIGTERM, _exit_on_signal)
     if not __debug__:
         print("groupd: does not run without assertions: remove python -O and PYTHONOPTIMIZE", file=sys.stderr)
         sys.exit(EXIT_USAGE)
-    if (
-        not sys.warnoptions
-    ):  # libraries address such warnings to programmers: an unusual country in a certificate
+    # Libraries address UserWarning to programmers, for example for an unusual country in a certificate.
+    if not sys.warnoptions:
         warnings.simplefilter("ignore", UserWarning)
     return groupd(arguments, prog_name="groupd")
 

@@ -79,7 +79,7 @@ def warn(text: str) -> None:
 
 
 def exit_interrupted(code: int = EXIT_INTERRUPTED) -> NoReturn:
-    """Ends without a word. Interrupted once more, it does not wait until the rest of the output is taken."""
+    """Exit without a message. After a second interrupt, do not wait for the rest of the output."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         sys.stdout.flush()
@@ -100,10 +100,10 @@ class Output:
     """The output settings of a command."""
 
     is_terminal: bool
-    """Standard output is a terminal: lines are laid out for its width, and cut where they are very long."""
+    """Standard output is a terminal. Lines are laid out for its width, and very long ones are cut."""
     is_colored: bool
     shows_progress: bool
-    """Return whether standard error is a terminal that no pager at the end of a pipe may use."""
+    """Standard error is a terminal, and no pager at the end of a pipe can use that terminal."""
 
     @property
     def is_for_people(self) -> bool:
@@ -112,7 +112,7 @@ class Output:
 
 
 def _detect_output(color: str) -> tuple[Output, bool]:
-    """Standard output and standard error as they are, and whether a terminal may have colours at all."""
+    """Return the settings for the actual output, and whether a terminal may have colours at all."""
     can_do_more_than_print = os.environ.get("TERM", "").lower() not in _PLAIN_TERMINALS
     has_colors = can_do_more_than_print and not os.environ.get("NO_COLOR")
     may_color = color == ALWAYS or (color == AUTO and has_colors)
@@ -130,7 +130,7 @@ def _is_piped() -> bool:
 def _parse_color(context: click.Context, _: click.Parameter, color: str) -> Output:
     output, may_color = _detect_output(color)
     if not may_color:
-        context.color = False  # what click prints, such as errors, as well
+        context.color = False  # also for the output of click, such as errors
     return output
 
 
@@ -145,9 +145,9 @@ _COLOR_OPTION: Final[Mapping[str, Any]] = {
 
 
 def color_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option --color, passed on as `output`.
+    """Add the option --color, which is passed as `output`.
 
-    By itself a terminal has colours unless NO_COLOR is set (https://no-color.org).
+    By default a terminal has colours unless NO_COLOR is set (https://no-color.org).
     """
     return click.option(*_COLOR_NAMES, **_COLOR_OPTION)(command)
 

@@ -11,7 +11,7 @@ _CORRELATION_ID: Final = 1
 
 
 class _NoAnswer(Exception):
-    """Why the ping failed."""
+    """The failure of a ping, with its reason."""
 
 
 def _receive(connection: socket.socket, length: int) -> bytes:
@@ -25,7 +25,7 @@ def _receive(connection: socket.socket, length: int) -> bytes:
 
 
 def _ping_broker(host: str, port: int, timeout_s: float) -> int:
-    """The number of APIs that the broker serves. Raises OSError, _NoAnswer, Malformed."""
+    """Return the number of APIs that the broker serves. Raises OSError, _NoAnswer, Malformed."""
     from protocol.apis import ApiKey
     from protocol.codec import decode
     from protocol.error_codes import ErrorCode

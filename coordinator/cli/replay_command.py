@@ -1,4 +1,4 @@
-"""`groupd replay`: a recording of a group, played again."""
+"""`groupd replay`: replays a recording of a group."""
 
 import sys
 from typing import Any, Final, NoReturn
@@ -95,7 +95,7 @@ def _check_options(
     scrubbed_path: str | None,
     any_version: bool,
 ) -> None:
-    """Raises UsageError where two options exclude each other."""
+    """Check that no options exclude each other. Raises UsageError."""
     alone = {"--find": oracle, "--emit": emit, "--scrub": scrubbed_path}
     others = {
         "--until": until,

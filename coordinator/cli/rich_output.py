@@ -43,7 +43,7 @@ _PATTERN_STYLES: Final = {
     "duration": (r"(?<![\w.])\+?\d+(?:\.\d+)? (?:ms|s|min|h|d)\b", "yellow"),
     "held": (r"\b(?:frozen|holding|held)\b", "magenta"),
 }
-"""What stands out beside the states, and how."""
+"""Patterns of highlighted text other than states, with their styles."""
 _PATTERN: Final = re.compile(
     "|".join(
         [

@@ -27,7 +27,7 @@ Exit codes: 0 stopped, 1 a failure while running, 2 it cannot start."""
 
 
 def _format_default(name: str) -> str:
-    """A property's default, for a help text; a listener's without its name."""
+    """Return the default of a property for a help text, without the name of a listener."""
     return f"[default: {PROPERTIES[name].default.removeprefix('PLAINTEXT://')}]"
 
 
@@ -108,7 +108,7 @@ def serve(
 def _run_server(
     config: Config, settings: Settings, topics: list[tuple[str, int]], brokers: int, log_level: str
 ) -> int:
-    # Nothing that a start makes is garbage; the server switches the collector on when everything is loaded.
+    # A start creates no garbage. The server enables the collector when everything is loaded.
     gc.disable()
     from coordinator.broker.server_settings import ServerSettings
     from coordinator.config.in_process_brokers import find_port_step, parse_racks

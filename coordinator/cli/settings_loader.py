@@ -44,7 +44,7 @@ def _read_config_file(path: str) -> str:
 
 
 def _read_text(path: str) -> str:
-    """The text of a file. Raises ConfigError beginning with its path."""
+    """Return the text of a file. Raises ConfigError with a message that begins with the path."""
     from storage.files import read_input_file
     from storage.storage_errors import format_error_reason
 
@@ -62,7 +62,7 @@ _ESCAPE: Final = re.compile(r"\\([0-7]{3})")
 
 
 def find_volumes() -> ContainerVolumes:
-    """Return the mount points of the process; none where the system does not list them."""
+    """Return the mount points of the process; none if the system does not list them."""
     from storage.files import read_input_file
 
     try:
@@ -73,13 +73,13 @@ def find_volumes() -> ContainerVolumes:
 
 
 def parse_mount_points(text: str) -> frozenset[str]:
-    """Return the mount points in a text that has the form of /proc/self/mountinfo (proc_pid_mountinfo(5))."""
+    """Parse the mount points of a text in the form of /proc/self/mountinfo (proc_pid_mountinfo(5))."""
     fields = (line.split(" ") for line in text.splitlines())
     return frozenset(_unescape(each[_MOUNT_POINT]) for each in fields if len(each) > _MOUNT_POINT)
 
 
 def is_writable(path: str) -> bool:
-    """Whether the process may write to a directory, or create it where it is missing."""
+    """Return whether the process may write to a directory, or create a missing one."""
     while not os.path.exists(path):
         path = os.path.dirname(path)
     return os.access(path, os.W_OK | os.X_OK)

@@ -16,13 +16,13 @@ class Column(NamedTuple):
 
     title: str
     is_number: bool = False
-    """Its cells are aligned to the right."""
+    """Whether cells are aligned to the right."""
     wraps: bool = False
-    """A terminal may wrap its cells."""
+    """Whether a terminal may wrap cells."""
     is_optional: bool = False
-    """A narrow terminal omits it."""
+    """Whether a narrow terminal omits the column."""
     style: Callable[[str], str] = lambda _: ""
-    """Return the style of a cell by its text."""
+    """Returns the style of a cell by its text."""
 
 
 def format_cell(value: object) -> str:

@@ -12,8 +12,8 @@ class InvalidTime(Exception):
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds since 1970 from such a number, or from ISO 8601 (UTC where it names no zone). Raises
-    InvalidTime."""
+    """Parse a number of milliseconds since 1970, or ISO 8601 (UTC without a zone), into milliseconds since 1970.
+    Raises InvalidTime."""
     if text.isascii() and text.isdigit():
         return int(text)
     try:
@@ -28,7 +28,7 @@ def parse_time(text: str) -> int:
 
 
 def iso_time(timestamp_ms: int) -> str | None:
-    """In UTC, to the millisecond; None for -1 and for times that no calendar has."""
+    """Format a time in UTC with milliseconds; None for -1 and for times beyond the calendar."""
     if timestamp_ms < 0:
         return None
     second, millisecond = divmod(timestamp_ms, 1000)

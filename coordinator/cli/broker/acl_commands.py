@@ -59,13 +59,13 @@ def acl() -> None:
 
 
 class AclStore(Protocol):
-    """All methods raise ServerUnreachable, and BrokerError where the broker refuses."""
+    """A store of ACLs. All methods raise ServerUnreachable, and BrokerError if the broker refuses."""
 
     def find_acls(self, wanted: AclFilter) -> set[AclBinding]:
         """Return the ACLs that a filter selects."""
 
     def create_acls(self, acls: list[AclBinding]) -> None:
-        """Adds ACLs; one that is there already stays."""
+        """Add ACLs. ACLs that exist already stay."""
 
     def delete_acls(self, filters: list[AclFilter]) -> set[AclBinding]:
         """Remove the ACLs that any of the filters selects; return them."""
@@ -93,7 +93,8 @@ class _DirectoryAcls:
 
 @contextmanager
 def open_acl_store(context: BrokerContext, data_dir: str | None) -> Iterator[AclStore]:
-    """Run a change of ACLs. Raises InvalidArguments, ServerUnreachable."""
+    """Yield the ACLs of the broker, or of the directory of a stopped daemon. Raises InvalidArguments,
+    ServerUnreachable."""
     if data_dir is None:
         yield BrokerAcls(context.broker)
         return
@@ -272,7 +273,7 @@ def add_acls(
 
 
 def _why_without_effect(acl: AclBinding) -> str | None:
-    """A broker accepts such an ACL, but never evaluates it."""
+    """Return the reason why a broker accepts an ACL but never evaluates it, or None."""
     supported = (AclOperation.ALL, *SUPPORTED_OPERATIONS[acl.resource_type])
     if acl.operation in supported:
         return None

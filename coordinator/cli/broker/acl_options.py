@@ -23,19 +23,19 @@ OPERATIONS_BY_NAME: Final = {
     for each in AclOperation
     if each >= AclOperation.ALL
 }
-"""As kafka-acls calls them: `DescribeConfigs`."""
+"""The operations by the names of kafka-acls, such as `DescribeConfigs`."""
 
 
 class NamedResource(NamedTuple):
-    """A type and a name."""
+    """The type and the name of a resource."""
 
     type: ResourceType
     name: str
 
 
 def resource_options(*, is_filter: bool) -> Callable[[Any], Any]:
-    """Add --topic, --group and so on, with the pattern type. They are passed on as `resources` and `pattern_type`,
-    by way of `gathered`."""
+    """Add --topic, --group and so on, with the pattern type. `pop_resources` and `pop_pattern_type` read their
+    values from the parameters of the command."""
     patterns = _FILTER_PATTERNS if is_filter else _PATTERNS
     default = "any" if is_filter else "literal"
 
@@ -94,7 +94,8 @@ def pop_pattern_type(named: dict[str, Any], default: PatternType) -> PatternType
 
 
 def operation_option(*, is_filter: bool) -> Callable[[Any], Any]:
-    """--operation, passed on as `operations`, the argument of `parse_operations`."""
+    """Create the option --operation. Its values are passed as `operations`, the argument of
+    `parse_operations`."""
     default = "any" if is_filter else "All"
     return click.option(
         "--operation",
@@ -111,7 +112,7 @@ def parse_operations(names: Sequence[str], default: AclOperation) -> list[AclOpe
 
 
 def parse_principals(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list[str]:
-    """The values of an option for principals."""
+    """Check the values of an option for principals. Return each value once."""
     for value in values:
         if value.find(":") < 1:
             raise click.BadParameter("a principal must have a type and a name: User:alice, or User:*")

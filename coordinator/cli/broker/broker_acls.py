@@ -19,7 +19,8 @@ from protocol.messages.describe_acls import DescribeAclsRequest
 
 
 class BrokerAcls:
-    """All methods raise BrokerError for an error in the response, and the errors of the connection."""
+    """The ACLs of a broker. All methods raise BrokerError for an error in the response, and the errors of the
+    connection."""
 
     def __init__(self, broker: RequestSender) -> None:
         self._broker = broker

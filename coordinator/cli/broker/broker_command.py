@@ -113,7 +113,7 @@ def _parse_address_option(_: click.Context, __: click.Parameter, value: str) -> 
 
 
 def _run_command(run: Callable[..., int], context: BrokerContext, named: dict[str, Any]) -> int:
-    """Run a command; turn each failure into a sentence and an exit code."""
+    """Run a command, and turn each failure into a message and an exit code."""
     try:
         with guard_output(), closing(context.broker):
             return run(context, **named)
@@ -131,7 +131,7 @@ def _run_command(run: Callable[..., int], context: BrokerContext, named: dict[st
 
 
 def directory_option() -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Passed on as `data_dir`."""
+    """Create the option --data-dir, which is passed as `data_dir`."""
     return click.option(
         "--data-dir", metavar="DIR", help="The directory of a stopped daemon, in place of --bootstrap."
     )

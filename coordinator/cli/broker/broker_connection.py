@@ -36,7 +36,7 @@ _CONFIG_HINT: Final = "Use --command-config with a file that sets security.proto
 
 
 class BrokerConnection:
-    """Connects with the first request."""
+    """A connection to one broker. It connects with the first request."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class BrokerConnection:
 
     @property
     def name(self) -> str:
-        """The address as `HOST:PORT`."""
+        """The address of the broker as `HOST:PORT`."""
         return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
 
     def _open(self) -> socket.socket:
@@ -110,7 +110,7 @@ class BrokerConnection:
         return self._socket
 
     def _wrap_in_tls(self, plain: socket.socket) -> socket.socket:
-        """Raises ServerUnreachable, OSError."""
+        """Wrap a socket in TLS. Raises ServerUnreachable, OSError."""
         from coordinator.security.server.tls_context import read_client_context  # imports cryptography
         from coordinator.security.server.tls_stores import KeyStoreError
 

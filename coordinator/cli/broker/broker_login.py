@@ -13,7 +13,7 @@ _PROPERTY_HINTS: Final[dict[int, str]] = {
     ErrorCode.ILLEGAL_SASL_STATE: " (security.protocol)",
     ErrorCode.UNSUPPORTED_SASL_MECHANISM: " (sasl.mechanism)",
 }
-"""What of a client's properties is wrong."""
+"""The client property to check, by error code."""
 
 
 def log_in(login: Login, send_request: Callable[[Any], Any]) -> None:

@@ -19,7 +19,8 @@ Iterations = dict[tuple[str, ScramMechanism], int]
 
 
 class BrokerUsers:
-    """All methods raise BrokerError for an error in the response, and the errors of the connection."""
+    """The SCRAM users of a broker. All methods raise BrokerError for an error in the response, and the errors of
+    the connection."""
 
     def __init__(self, broker: RequestSender) -> None:
         self._broker = broker

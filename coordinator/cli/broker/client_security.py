@@ -36,13 +36,13 @@ class ClientSecurity:
     """The security settings of a connection to a broker."""
 
     tls: "TlsSettings | None" = None
-    """None: without TLS."""
+    """The TLS settings; None without TLS."""
     login: "Login | None" = None
-    """None: without SASL."""
+    """The SASL login; None without SASL."""
 
 
 def command_config_parameter() -> click.Option:
-    """Passed on as `security`."""
+    """Create the option --command-config, which is passed as `security`."""
     return click.Option(
         ["--command-config", "security"],
         envvar="GROUPD_COMMAND_CONFIG",

@@ -55,18 +55,18 @@ MECHANISMS: Final = {each.mechanism_name: each for each in ScramMechanism}
 
 
 class UserStore(Protocol):
-    """All methods raise ServerUnreachable, and BrokerError where the broker refuses."""
+    """A store of SCRAM users. All methods raise ServerUnreachable, and BrokerError if the broker refuses."""
 
     def list_iterations(self) -> Iterations:
-        """The iterations of all credentials."""
+        """Return the iterations of all credentials."""
 
     def set_credential(
         self, name: str, mechanism: ScramMechanism, salted_password: bytes, salt: bytes, iterations: int
     ) -> None:
-        """Gives a user a credential, in place of the one it has."""
+        """Give a user a credential, in place of the one with the same mechanism."""
 
     def remove_credential(self, name: str, mechanism: ScramMechanism) -> None:
-        """Takes a credential away that is there."""
+        """Delete a credential that exists."""
 
 
 class DirectoryUsers:
@@ -100,7 +100,7 @@ class DirectoryUsers:
 
 
 def mechanism_option(what: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """The option that names mechanisms; both, where it is not given."""
+    """Create the option for mechanisms. By default it has both mechanisms."""
     return click.option(
         "--mechanism",
         "mechanisms",
@@ -112,7 +112,8 @@ def mechanism_option(what: str) -> Callable[[Callable[..., int]], Callable[..., 
 
 @contextmanager
 def open_user_store(context: BrokerContext, data_dir: str | None) -> Iterator[UserStore]:
-    """Run a change of SCRAM users. Raises InvalidArguments, ServerUnreachable."""
+    """Yield the users of the broker, or of the directory of a stopped daemon. Raises InvalidArguments,
+    ServerUnreachable."""
     if data_dir is None:
         yield BrokerUsers(context.broker)
         return

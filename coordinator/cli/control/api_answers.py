@@ -1,4 +1,4 @@
-"""Answers of a daemon as values. What an answer has beside them is left alone: the daemon may be a newer one."""
+"""Responses of a daemon as values. Unknown fields are ignored, because the daemon may have a newer version."""
 
 from typing import Any, TypeVar
 
@@ -56,7 +56,7 @@ class ExplainedGroup(Struct, frozen=True):
 
 
 def parse_explanation(answer: Any) -> ExplainedGroup:
-    """What GET /groups/{group}/explain answers."""
+    """Parse the response to GET /groups/{group}/explain."""
     return _convert_answer(answer, ExplainedGroup)
 
 
@@ -70,14 +70,14 @@ class BoardRow(Struct, frozen=True):
 
 
 class BoardAnswer(Struct, frozen=True):
-    """The board of a broker. `bootstrap` is where clients connect."""
+    """The board of a broker. `bootstrap` is the address for clients."""
 
     bootstrap: str = ""
     groups: list[BoardRow] = []
 
 
 def parse_board(answer: Any) -> BoardAnswer:
-    """What GET /board answers."""
+    """Parse the response to GET /board."""
     return _convert_answer(answer, BoardAnswer)
 
 

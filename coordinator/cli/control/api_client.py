@@ -137,7 +137,7 @@ class ApiClient:
         timeout_s: float,
         more: dict[str, str],
     ) -> urllib3.BaseHTTPResponse:
-        """The answer with its body still to come. Raises DaemonError."""
+        """Return the response before its body is read. Raises DaemonError."""
         headers = self._headers | {"Accept": accept} | more
         data = None
         if method != "GET":

@@ -198,7 +198,7 @@ def _describe_actor() -> str:
 
 
 def _run_command(run: Callable[..., int], context: DaemonContext, named: dict[str, Any]) -> int:
-    """Run a command; turn each failure into a sentence and an exit code."""
+    """Run a command, and turn each failure into a message and an exit code."""
     try:
         with guard_output(), closing(context.client):
             try:
@@ -230,11 +230,11 @@ def _print_error(error: DaemonError, context: DaemonContext) -> None:
 
 _INDENT: Final = 2
 _CONTROL_CHARACTERS: Final = re.compile(r"[^\n -~]")
-"""What may be a character that a terminal obeys."""
+"""Characters that may be control characters for a terminal."""
 
 
 def print_json(answer: Any, output: Output) -> None:
-    """On one line for programs, over several for people."""
+    """Print a value as JSON: on one line for programs, on several lines for people."""
     data = msgspec.json.encode(answer)
     text = (msgspec.json.format(data, indent=_INDENT) if output.is_for_people else data).decode()
     print(_CONTROL_CHARACTERS.sub(_escape_json, text))
@@ -296,7 +296,7 @@ _NOT_ESCAPED_COMMA: Final = re.compile(r"(?<!\\),")
 
 
 class Duration(click.ParamType[str]):
-    """As people write it: 45s, 1500ms, 5m, 2h, 8d; a number alone is milliseconds."""
+    """A duration of the command line: 45s, 1500ms, 5m, 2h, 8d. A number without a unit is milliseconds."""
 
     name = "duration"
 
@@ -320,24 +320,24 @@ def parse_seconds(duration: str | None) -> float:
 
 
 def check_not_empty(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """For a name: raises BadParameter for none."""
+    """Check that GROUP is not empty. Raises BadParameter."""
     if value == "":
         raise click.BadParameter("GROUP must not be empty")
     return value
 
 
 def group_argument(*, is_required: bool = True) -> Callable[[Any], Any]:
-    """The argument GROUP, passed on as `group`."""
+    """Create the argument GROUP, which is passed as `group`."""
     return click.argument("group", required=is_required, callback=check_not_empty)
 
 
 def name_argument() -> Callable[[Any], Any]:
-    """The argument NAME, passed on as `name`."""
+    """Create the argument NAME, which is passed as `name`."""
     return click.argument("name", callback=check_not_empty)
 
 
 def parse_event_number(_: click.Context, __: click.Parameter, value: str | None) -> int | str | None:
-    """The number of an event (431), or with the mark of its process (5f3a9c1e.431)."""
+    """Parse the number of an event (431), optionally with the mark of its process (5f3a9c1e.431)."""
     found = None if value is None else _EVENT_NUMBER.fullmatch(value)
     if value is None or (found is not None and found[1]):
         return value
@@ -347,9 +347,9 @@ def parse_event_number(_: click.Context, __: click.Parameter, value: str | None)
 
 
 def parse_names(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list[str] | None:
-    """The names in the values of an option that may be repeated, and have commas between names.
+    """Parse the names of an option that may be repeated, with commas between the names of one value.
 
-    None where the option is not given; [] where its value is empty, as that of an unset variable of the shell.
+    Return None without the option, and [] for an empty value, such as an unset variable of the shell.
     """
     names = [name for value in values for name in split_commas(value)]
     if "" in names:
@@ -358,13 +358,13 @@ def parse_names(_: click.Context, __: click.Parameter, values: Sequence[str]) ->
 
 
 def split_commas(text: str) -> list[str]:
-    r"""The parts between commas; `\,` is a comma in a part. An empty text has none."""
+    r"""Split a text at commas. `\,` is a comma within a part. An empty text has no parts."""
     parts = _NOT_ESCAPED_COMMA.split(text) if text.strip() else []
     return [part.replace("\\,", ",").strip() for part in parts]
 
 
 def parse_pairs(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[str, str] | None:
-    """NAME=VALUE of an option that may be repeated, and have commas between them; None where it is not given."""
+    """Parse repeated NAME=VALUE values of an option, also separated by commas; None without the option."""
     found: dict[str, str] = {}
     for pair in (pair for value in values for pair in split_commas(value)):
         name, _equals, text = pair.partition("=")
@@ -378,7 +378,7 @@ def parse_pairs(_: click.Context, __: click.Parameter, values: Sequence[str]) ->
 def parse_offsets(
     context: click.Context, parameter: click.Parameter, values: Sequence[str]
 ) -> dict[str, int] | None:
-    """Parse repeated NAME=OFFSET values of an option, also separated by commas; None where it is not given."""
+    """Parse repeated NAME=OFFSET values of an option, also separated by commas; None without the option."""
     found = parse_pairs(context, parameter, values)
     if found is None:
         return None
@@ -389,7 +389,7 @@ def parse_offsets(
 
 
 def parse_count(_: click.Context, __: click.Parameter, value: str | None) -> int | dict[str, int] | None:
-    """A number, or a range: 3, 2..4, 3.., ..4."""
+    """Parse a number or a range: 3, 2..4, 3.., ..4."""
     if value is None:
         return None
     if value.isascii() and value.isdigit():

@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
 DEFAULT_TIMEOUT_S: Final = 30.0
-"""How long an answer may take that waits for nothing."""
+"""The timeout of a request that does not wait for an event, in seconds."""
 
 Query = Mapping[str, str | int | tuple[str, ...] | None]
 """Query parameters by name. A list is sent as repeated parameters, and None is omitted."""
@@ -51,6 +51,7 @@ def create_api_url(url: str, path: tuple[str, ...], query: Query) -> str:
 
 
 def _quote_name(name: str) -> str:
-    """A name in a path. One of dots only would mean a place in the path."""
+    """Quote a name for a path. Dots are escaped in a name of dots only, which would otherwise be a relative
+    path."""
     quoted = quote(name, safe="")
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")

@@ -172,7 +172,7 @@ _CLOSING_EVENTS: Final = (
     *("RebalanceCompleted", "AssignmentFetched", "GroupEmptied", "GroupDeleted", "GroupLoaded"),
     *("EpochBumped", "MemberReconciled", "GroupConverted"),
 )
-"""After which an entry may be closed."""
+"""The events after which an entry may be closed."""
 
 
 @daemon_command(epilog=LEDGER_EPILOG, is_ended_by_interrupt=True)
@@ -206,7 +206,7 @@ class _LedgerFollower:
         self._after = -1
 
     def follow(self, last: int) -> None:
-        """Goes on until it is interrupted. Raises ServerUnreachable, DaemonError."""
+        """Print entries until an interrupt. Raises ServerUnreachable, DaemonError."""
         from coordinator.cli.control.event_follower import EventFollower
 
         exit_when_reader_closes()
@@ -224,14 +224,14 @@ class _LedgerFollower:
             page = parse_ledger(self._context.client.get_json(*self._path, query=query))
         except DaemonError as error:
             if error.status in (_NOT_FOUND, _CONFLICT):
-                return  # there may be such a group later; the stream says that it is another daemon
+                return  # the group may be created later, and the stream reports a restart
             raise
         closed = [entry for entry in page.entries if entry.get("result") != "open"]
         if closed and self._context.is_json:
             for entry in closed:
                 print_json_line(entry)
         elif closed:
-            # The same entries once more, in the daemon's words.
+            # Request the same entries again, as text of the daemon.
             same = {"after": closed[0]["seq"] - 1, "limit": len(closed)}
             print_text(
                 self._context.client.request_text("GET", *self._path, query=same), self._context.output

@@ -16,7 +16,7 @@ _MAX_LINE: Final = 8 * 1024 * 1024
 
 
 class ServerEvent(NamedTuple):
-    """An event as it was sent; `id` is None where the stream has named none yet."""
+    """An event as the daemon sent it. `id` is None until the stream has sent one."""
 
     id: str | None
     kind: str
@@ -24,21 +24,21 @@ class ServerEvent(NamedTuple):
 
 
 class ServerEventParser:
-    """Takes bytes as they come, cut anywhere, and gives the events that are whole."""
+    """Parses chunks of bytes, cut anywhere, into complete events."""
 
     def __init__(self) -> None:
         self._decoder = getincrementaldecoder("utf-8-sig")(errors="replace")
         self._rest = ""
         self.last_id: str | None = None
-        """The one to come back with: of the last event that is whole, or named without one."""
+        """The id to resume from: of the last complete event, or of the last id without an event."""
         self._id: str | None = None
         self._kind = ""
         self._data: list[str] = []
 
     def parse_chunk(self, piece: bytes) -> Iterator[ServerEvent]:
-        """Raises ValueError for a line without an end."""
+        """Yield the events that a chunk completes. Raises ValueError for a line that is too long."""
         text = self._rest + self._decoder.decode(piece)
-        # A carriage return at the very end may be the first half of a line's end.
+        # A carriage return at the end may be the first half of a line end.
         held = "\r" if text.endswith("\r") else ""
         *lines, rest = text.removesuffix("\r").replace("\r\n", "\n").replace("\r", "\n").split("\n")
         self._rest = rest + held
@@ -69,7 +69,7 @@ class ServerEventParser:
 
 GAP: Final = "gap"
 _IDLE_TIMEOUT_S: Final = 60.0
-"""The daemon says something every 15 s."""
+"""The idle timeout. The daemon sends at least a comment every 15 s."""
 _FIRST_PAUSE_S: Final = 0.1
 _MAX_PAUSE_S: Final = 2.0
 _SERVER_ERROR: Final = 500
@@ -156,11 +156,11 @@ class EventFollower:
             self._on_status_change(f"{why.split('. ')[0]}; retrying until it answers")
         self._is_lost = True
         if self._last_id is None and self._after is None:
-            self._after = -1  # nothing of what a daemon has that was started since was seen
+            self._after = -1  # a restarted daemon has only new events
 
 
 def _parse_event(event: ServerEvent) -> FollowedEvent:
-    """Raises ValueError."""
+    """Parse the JSON of an event. Raises ValueError."""
     value = msgspec.json.decode(event.data)
     if not isinstance(value, dict):
         raise ValueError("an event is not a JSON object")

@@ -37,7 +37,7 @@ _KIND_STYLES: Final = (
     ("Joined|Rejoined|Replaced|Loaded", "cyan"),
     ("Left|Deleted|Emptied", "magenta"),
 )
-"""By a part of the kind."""
+"""The styles of event kinds, by a part of the kind."""
 
 
 def kind_style(kind: str) -> str:

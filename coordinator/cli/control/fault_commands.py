@@ -54,7 +54,8 @@ Fields = dict[str, object]
 
 
 def parse_match(_: click.Context, __: click.Parameter, values: Iterable[str]) -> Fields | None:
-    """`api=SyncGroup,generation>=3`; a name that is there several times may be any of those. None for nothing."""
+    """Parse conditions such as `api=SyncGroup,generation>=3`. Any value of a repeated name matches. Return None
+    for no conditions."""
     found: Fields = {}
     for term in (term for value in values for term in split_commas(value)):
         _add_term(found, term)
@@ -92,14 +93,14 @@ def _add_term(found: Fields, term: str) -> None:
 
 
 def parse_error_code(_: click.Context, __: click.Parameter, value: str | None) -> str | int | None:
-    """A code by name or number."""
+    """Parse an error code by name or number."""
     if value is not None and re.fullmatch(r"-?[0-9]{1,5}", value, re.ASCII):
         return int(value)
     return None if value is None else value.upper().replace("-", "_")
 
 
 def parse_coordinator(_: click.Context, __: click.Parameter, value: str | None) -> Fields | None:
-    """NODE@HOST:PORT, such as 2@broker:9092."""
+    """Parse NODE@HOST:PORT, such as 2@broker:9092."""
     if value is None:
         return None
     found = _COORDINATOR.fullmatch(value)
@@ -130,7 +131,7 @@ POINTS: Final = (
     *("before_append", "after_append", "after_sync", "before_answer", "event"),
 )
 _FAILOVER_FIELDS: Final = ("not_coordinator", "loading", "to")
-"""Of a failover."""
+"""The options of --failover."""
 _ACTION_FLAGS: Final = ("hold", "drop", "swallow", "freeze")
 _ACTION_FIELDS: Final = (
     "at",
@@ -245,7 +246,7 @@ def add_fault(
 
 
 def _build_action(given: dict[str, Any]) -> Fields:
-    """Return the action of the options, {} for none."""
+    """Return the action of the options, {} without one."""
     do: Fields = {field: given[field] for field in _ACTION_FIELDS if given[field] not in (None, [])}
     do |= {flag: True for flag in _ACTION_FLAGS if given[flag]}
     do |= _build_delay(given["delay"], given["jitter"])

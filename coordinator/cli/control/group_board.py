@@ -40,7 +40,7 @@ _MAX_AWAITED: Final = 3
 
 
 class GroupWithOffsets(Struct, frozen=True, kw_only=True):
-    """A group with everything that is shown of it. `violations` counts those since the start of the daemon; `worst`
+    """A group with all data of its row. `violations` counts the violations since the start of the daemon. `worst`
     is the sentence of the finding that blocks the group most, None without one."""
 
     group: GroupDescription
@@ -54,17 +54,17 @@ class GroupBoard:
 
     def __init__(self, client: ApiClient) -> None:
         self.summaries: list[GroupSummary] = []
-        """In the order in which they are shown."""
+        """The groups in the order of the table."""
         self._client = client
         self._cache: dict[str, GroupWithOffsets] = {}
 
     def forget_groups(self, group_ids: Iterable[str]) -> None:
-        """Something happened in those."""
+        """Discard the cached data of groups that have changed."""
         for group_id in group_ids:
             self._cache.pop(group_id, None)
 
     def fetch_groups(self, limit: int | None = None) -> list[GroupWithOffsets]:
-        """The first so many groups. Raises ServerUnreachable, DaemonError."""
+        """Return the first `limit` groups of the table (None: all). Raises ServerUnreachable, DaemonError."""
         summaries = parse_groups(self._client.get_json("groups"))
         rows = {row.group_id: row for row in parse_board(self._client.get_json("board")).groups}
         self.summaries = sorted(
@@ -85,7 +85,7 @@ class GroupBoard:
                 offsets=parse_group_offsets(self._client.get_json("groups", summary.group_id, "offsets")),
             )
         except DaemonError:
-            return None  # it has gone meanwhile
+            return None  # deleted meanwhile
         self._cache[summary.group_id] = found
         return found
 
@@ -104,7 +104,7 @@ def _add_trouble(group: GroupWithOffsets, row: BoardRow | None) -> GroupWithOffs
 
 
 def format_board_row(shown: GroupWithOffsets) -> list[str]:
-    """The cells of a group."""
+    """Return the cells of the row of a group."""
     group = shown.group
     rebalance = group.rebalance
     return [

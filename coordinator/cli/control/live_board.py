@@ -1,4 +1,4 @@
-"""The board on a terminal, drawn again after each event."""
+"""The board on a terminal, which is redrawn after each event."""
 
 from collections import Counter, deque
 from threading import Event as Signal
@@ -20,17 +20,18 @@ from coordinator.core.clock import format_time_of_day
 from coordinator.core.message_text import format_count
 
 _MIN_REFRESH_S: Final = 0.25
-"""The minimum time between two updates, however many events there are."""
+"""The minimum time between two updates in seconds, independent of the number of events."""
 _MAX_REFRESH_S: Final = 2.0
-"""The maximum time between two updates. Without events, only durations change."""
+"""The maximum time between two updates in seconds. Without events, only durations change."""
 _REFRESHES_UNTIL_ALL: Final = 3
-"""Every so many updates, groups without events are read again too: commits have no events."""
+"""The number of updates after which groups without events are fetched as well, because commits have no events."""
 _LAST_EVENTS: Final = 5
 _OTHER_ROWS: Final = 5 + _LAST_EVENTS
 
 
 class LiveBoard:
-    """Events are read in a thread; asking and drawing is done in that of the caller."""
+    """The live board. A thread reads the events; the thread of the caller fetches the groups and draws the
+    board."""
 
     def __init__(self, client: ApiClient, console: Console) -> None:
         self._client = client
@@ -44,8 +45,7 @@ class LiveBoard:
         self._shown: list[GroupWithOffsets] = []
 
     def run(self) -> None:
-        """Goes on until it is interrupted. Raises ServerUnreachable, DaemonError if there is nothing to begin
-        with."""
+        """Update the board until an interrupt. Raises ServerUnreachable, DaemonError if the first fetch fails."""
         self._fetch_groups()
         Thread(target=self._follow_events, daemon=True).start()
         with Live(console=self._console, screen=True, auto_refresh=False) as live:
@@ -82,7 +82,7 @@ class LiveBoard:
                         self._events.append(event)
                 self._refresh_signal.set()
         except (ServerUnreachable, DaemonError):
-            self._refresh_signal.set()  # then it is drawn anew by time
+            self._refresh_signal.set()  # the board is then redrawn at intervals
 
     def _render(self) -> Group:
         rows: list[RenderableType] = [

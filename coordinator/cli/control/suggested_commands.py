@@ -17,7 +17,7 @@ _COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = Mappin
         FindingOperation.REMOVE_FAULT: (("fault", "rm"), ("{fault}",)),
     }
 )
-"""The names of a command and its arguments, by operation."""
+"""The words of a command and the forms of its arguments, by operation."""
 _CREATE_TOPIC: Final[tuple[str, ...]] = (
     *("kafka-tools", "kafka-topics", "--bootstrap-server", "{bootstrap}"),
     *("--create", "--topic", "{topic}"),

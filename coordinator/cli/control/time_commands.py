@@ -44,9 +44,9 @@ _ACTIONS_BY_OPTION: Final[Mapping[str, tuple[str, ...]]] = {
     "settle": _ADVANCE_ACTIONS,
     "except_": ("freeze",),
 }
-"""Which actions each option belongs to."""
+"""The actions to which each option belongs."""
 _SETTLE_TIMEOUT_S: Final = 600.0
-"""How long an advance may take, which waits for living members."""
+"""The maximum duration of an advance in seconds, because it waits for live members."""
 
 
 def _parse_words(words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ...]]:

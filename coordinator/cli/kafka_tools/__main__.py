@@ -9,9 +9,8 @@ from coordinator.cli.kafka_tools.dispatch import TOOLS, main, tool_name
 
 def run_program() -> None:
     """Run the tool that the program is named after, else the one that the first argument names."""
-    if (
-        not sys.warnoptions
-    ):  # libraries address such warnings to programmers: an unusual country in a certificate
+    # Libraries address UserWarning to programmers, for example for an unusual country in a certificate.
+    if not sys.warnoptions:
         warnings.simplefilter("ignore", UserWarning)
     program, *arguments = sys.argv
     if tool_name(program) in TOOLS:

@@ -78,7 +78,7 @@ _OPERATIONS: Final = {each.name.replace("_", ""): each for each in AclOperation}
 
 
 class _AclResource(NamedTuple):
-    """A pattern of resources."""
+    """A resource pattern of an ACL."""
 
     type: ResourceType
     name: str
@@ -110,7 +110,7 @@ AclsByResource = dict[_AclResource, list[_AclEntry]]
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the tool; the exit code."""
+    """Run the tool and return the exit code."""
     options = parse_options(OPTIONS, arguments, _SUMMARY)
     _check_options(options)
     try:
@@ -241,7 +241,7 @@ def _create_binding(resource: _AclResource, entry: _AclEntry) -> AclBinding:
 
 
 def _make_acls(options: ParsedOptions) -> AclsByResource:
-    """Return the ACLs that the options name, by resource; none where no principal is named. Raises UsageError."""
+    """Return the ACLs that the options name, by resource; empty without a principal. Raises UsageError."""
     resources = _find_resources(options)
     if not resources:
         raise UsageError(

@@ -50,7 +50,7 @@ _UNSUPPORTED: Final = {
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the tool; the exit code."""
+    """Run the tool and return the exit code."""
     options = parse_options(OPTIONS, arguments, _SUMMARY)
     options.require("bootstrap-server")
     with open_client(options) as client:

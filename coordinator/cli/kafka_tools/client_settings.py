@@ -1,4 +1,5 @@
-"""The settings of a tool's client: bootstrap addresses, and the properties of --command-config and its like."""
+"""The settings of a tool's client: bootstrap addresses, and the properties of --command-config and similar
+options."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,12 +27,12 @@ class ClientSettings:
     security: ClientSecurity
     properties: Mapping[str, str]
     api_timeout_s: float
-    """How long to try where no broker answers."""
+    """How long the client retries while no broker responds, in seconds."""
     request_timeout_s: float
 
 
 def read_properties(path: str | None) -> dict[str, str]:
-    """Return the properties of a file, none for None. Raises ToolFailure where it cannot be read."""
+    """Return the properties of a file, or none without a path. Raises ToolFailure for an unreadable file."""
     if path is None:
         return {}
     try:

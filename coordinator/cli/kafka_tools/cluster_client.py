@@ -41,11 +41,12 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """The time until then; 0 when it has passed."""
+        """The remaining seconds until the deadline; 0 after it."""
         return max(self._end_s - monotonic_ns() / 1e9, 0.0)
 
     def pause(self, duration_s: float) -> bool:
-        """Wait, unless the deadline would pass meanwhile. Returns whether it waited."""
+        """Pause for a duration in seconds, unless the deadline is earlier. Return whether the pause took
+        place."""
         if duration_s > self.left_s:
             return False
         pause(duration_s)
@@ -62,7 +63,7 @@ _MAX_VERSIONS_WITH_NAMES: Final[dict[int, int]] = {
     ApiKey.OFFSET_COMMIT: 9,
     ApiKey.OFFSET_FETCH: 9,
 }
-"""Later versions know topics by id alone. Kafka's admin client stays below them as well."""
+"""The newest versions that identify topics by name. Kafka's admin client uses no later ones either."""
 _COORDINATOR_MOVED: Final = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -87,7 +88,7 @@ class ListedTopic(NamedTuple):
 
 
 class ClusterClient:
-    """Connections are opened when they are needed, one for each broker and purpose."""
+    """A client of a cluster. It opens one connection for each broker and purpose, at its first use."""
 
     def __init__(
         self, settings: ClientSettings, client_id: str = _CLIENT_ID, *, tries_forever: bool = False
@@ -114,7 +115,7 @@ class ClusterClient:
             connection.close()
 
     def send_request(self, request: Any) -> Any:
-        """Return the answer of any broker. Raises KafkaError."""
+        """Send a request to any broker and return its response. Raises KafkaError."""
         return self._send_to_first([self._bootstrap] if self._bootstrap else [], request)
 
     def send_to_broker(
@@ -139,7 +140,7 @@ class ClusterClient:
         return self._send_to_address(address, request, purpose, timeout_s)
 
     def send_to_all_brokers(self, request: Any) -> dict[int, Any]:
-        """Return the answers of all brokers by node id. Raises KafkaError."""
+        """Send a request to all brokers and return the responses by node id. Raises KafkaError."""
         self.fetch_metadata([])
         answers: dict[int, Any] = {}
 
@@ -151,7 +152,7 @@ class ClusterClient:
         return answers
 
     def limit_retries(self, timeout_s: float) -> None:
-        """Retry for at most so long from now on, as the program ends."""
+        """Limit further retries to `timeout_s` seconds, because the program is ending."""
         self._timeout_s = min(self._timeout_s, timeout_s)
 
     def fetch_metadata(self, topics: Sequence[str] | None, *, creates: bool = False) -> MetadataResponse:
@@ -259,7 +260,8 @@ class ClusterClient:
         return self.retry(call, lambda error: error.error_code == ErrorCode.NETWORK_EXCEPTION)
 
     def _send_to_first(self, known: Iterable[Address], request: Any) -> Any:
-        """Ask the first broker that answers, the known ones before those of the bootstrap list."""
+        """Send a request to the first broker that responds: known brokers first, then those of the bootstrap
+        list."""
         addresses = [*known, *self._settings.bootstrap]
 
         def try_addresses() -> Any:
@@ -301,7 +303,7 @@ class ClusterClient:
 
 
 def check_error(answer: Any) -> None:
-    """Raises KafkaError for the error code of a response or a part of one."""
+    """Check the error code of a response, or of a part of one. Raises KafkaError."""
     if answer.error_code != ErrorCode.NONE:
         raise error_from_code(answer.error_code, getattr(answer, "error_message", None))
 

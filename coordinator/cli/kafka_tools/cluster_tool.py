@@ -29,7 +29,7 @@ _UNSUPPORTED: Final = ("api-versions", "list-endpoints", "unregister", "unregist
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the tool; the exit code."""
+    """Run the tool and return the exit code."""
     words, found = parse_subcommand(arguments, VALUES, _FLAGS, _USAGE)
     if "version" in found:
         print(KAFKA_VERSION)

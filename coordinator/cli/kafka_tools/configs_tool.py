@@ -83,7 +83,7 @@ _QUOTAS: Final = (
 )
 _USERS: Final = ("users",)
 _DEFAULT: Final = ""
-"""The name of the entity that stands for all of its type."""
+"""The name of the entity for the defaults of its type."""
 _SET: Final = 0
 _DELETE: Final = 1
 _SOURCES: Final = {
@@ -96,7 +96,7 @@ _SOURCES: Final = {
     7: "DYNAMIC_CLIENT_METRICS_CONFIG",
     8: "DYNAMIC_GROUP_CONFIG",
 }
-"""The sources of configs, as DescribeConfigs numbers them."""
+"""The sources of configs, by their numbers in DescribeConfigs."""
 _MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _MIN_ITERATIONS: Final = 4096
 _SALT_BYTES: Final = 20
@@ -106,12 +106,12 @@ _PASSWORD: Final = re.compile(r"(?<=password=)[^\],]*")
 
 
 class _ResourceKind(NamedTuple):
-    """A type of entities with configs of their own."""
+    """A type of entities that can have configs."""
 
     number: int
-    """As requests number it."""
+    """The number of the type in requests."""
     source: int
-    """Of configs that were set for one entity."""
+    """The source of configs that were set for a single entity."""
     name: str
 
 
@@ -139,7 +139,7 @@ class _Changes(NamedTuple):
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the tool; the exit code."""
+    """Run the tool and return the exit code."""
     try:
         options = parse_options(OPTIONS, arguments, _SUMMARY)
         entities = _check_options(options)
@@ -307,7 +307,8 @@ def _alter_resource(client: ClusterClient, kind: _ResourceKind, name: str, chang
 
 
 def _ask_about(client: ClusterClient, kind: _ResourceKind, name: str, request: Any) -> Any:
-    """Return the answer of the broker itself where the request is about one broker, else of any broker."""
+    """Send a request to a broker. A request about a broker's own configs goes to this broker, others to any
+    broker."""
     if kind is _KINDS["brokers"] and name != _DEFAULT:
         client.fetch_metadata([])
         if int(name) in client.brokers:

@@ -78,19 +78,19 @@ class _ConsumerOptions:
     formatter: RecordFormatter
     group: str
     has_own_group: bool
-    """Whether the group was named: then offsets are committed."""
+    """Whether the options name a group. Only then the tool commits offsets."""
     partition: int | None
     start: int
-    """The offset to start at in the partition, or EARLIEST, LATEST."""
+    """The first offset of the partition, or EARLIEST or LATEST."""
     max_messages: int | None
     timeout_s: float
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the tool; the exit code."""
+    """Run the tool and return the exit code."""
     options = parse_options(OPTIONS, arguments, _SUMMARY)
     call = _configure(options)
-    sys.stdout.flush()  # records are written below the text layer
+    sys.stdout.flush()  # records bypass the text layer
     settings = make_settings(bootstrap_servers(options, call.properties), call.properties)
     isolation_level = _look_up(call.properties, "isolation.level", "read_uncommitted", _ISOLATION_LEVELS) or 0
     reset_to = _look_up(call.properties, "auto.offset.reset", "latest", _RESETS)
@@ -121,7 +121,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 class _PartitionReader:
-    """One partition, read without a group."""
+    """A reader of one partition without a group."""
 
     def __init__(
         self, client: ClusterClient, fetcher: RecordFetcher, topic: str, partition: int, start: int
@@ -139,7 +139,7 @@ class _PartitionReader:
         return self._fetcher.fetch(max_wait_ms)
 
     def _seek(self) -> bool:
-        """Find the offset to start at. Returns whether the partition exists."""
+        """Find the start offset. Return whether the partition exists."""
         name, number = self._partition
         (topic,) = self._client.fetch_topics([name], creates=True)
         if number not in {each.partition_index for each in topic.partitions}:
@@ -154,7 +154,7 @@ class _PartitionReader:
         return True
 
     def mark_consumed(self, record: FetchedRecord) -> None:
-        """Do nothing: offsets are committed for groups alone."""
+        """Do nothing: only members of groups commit offsets."""
 
     def close(self) -> None:
         """Do nothing: the reader has no group."""
@@ -163,7 +163,7 @@ class _PartitionReader:
 def _read_records(
     source: "_PartitionReader | GroupConsumer", call: _ConsumerOptions
 ) -> Iterator[FetchedRecord]:
-    """Yield records until there were enough, or none came for too long."""
+    """Yield records until the maximum number is reached, or no record arrives within the timeout."""
     count = 0
     while call.max_messages is None or count < call.max_messages:
         deadline = Deadline(call.timeout_s)
@@ -204,7 +204,7 @@ def _close_source(source: "_PartitionReader | GroupConsumer") -> None:
 
 
 def _configure(options: ParsedOptions) -> _ConsumerOptions:
-    """Raises UsageError, ToolFailure. Prints the warnings of Kafka's tool."""
+    """Return the options of a call, and print the warnings of Kafka's tool. Raises UsageError, ToolFailure."""
     _check_options(options)
     from_file = read_properties(options.get("command-config") or options.get("consumer.config"))
     from_options = parse_pairs([*options.all("command-property"), *options.all("consumer-property")])

@@ -76,7 +76,7 @@ class _ProducerOptions(NamedTuple):
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the tool; the exit code."""
+    """Run the tool and return the exit code."""
     options = parse_options(OPTIONS, arguments, _SUMMARY)
     options.require("topic")
     if not options.has("bootstrap-server"):
@@ -99,7 +99,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _configure(options: ParsedOptions) -> _ProducerOptions:
-    """Raises UsageError, ToolFailure. Prints the warnings of Kafka's tool."""
+    """Return the options of a call, and print the warnings of Kafka's tool. Raises UsageError, ToolFailure."""
     _check_old_names(options)
     properties = {
         **read_properties(options.get("command-config") or options.get("producer.config")),
@@ -149,7 +149,7 @@ def _invalid_value(name: str, text: str, accepted: str) -> ToolFailure:
 
 
 def _send_lines(sender: RecordSender, reader: LineReader, options: ParsedOptions) -> int:
-    """Send standard input, as far as it can be read. Returns the exit code."""
+    """Send the lines of standard input up to the first unreadable one. Return the exit code."""
     topic = options.text("topic")
     linger_ms = options.integer("timeout")
     pause_s = (_LINGER_MS if linger_ms is None else linger_ms) / 1000
@@ -174,7 +174,7 @@ def _send_lines(sender: RecordSender, reader: LineReader, options: ParsedOptions
 
 
 def _parse_lines(reader: LineReader, lines: Sequence[bytes]) -> tuple[list[Record], ToolFailure | None]:
-    """Return the records up to the first line that cannot be read, and why it cannot."""
+    """Return the records up to the first unreadable line, and the error of that line, if any."""
     records: list[Record] = []
     for line in lines:
         try:
@@ -185,7 +185,7 @@ def _parse_lines(reader: LineReader, lines: Sequence[bytes]) -> tuple[list[Recor
 
 
 def _split_batches(records: Sequence[Record]) -> Iterator[list[Record]]:
-    """Yield runs of records that fit into one request."""
+    """Yield groups of consecutive records that fit into one request."""
     run_: list[Record] = []
     size = 0
     for record in records:

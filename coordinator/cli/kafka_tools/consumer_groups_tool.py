@@ -81,7 +81,7 @@ SCENARIOS: Final = (
     "shift-by",
     "from-file",
 )
-"""What offsets can be reset to."""
+"""The options with the targets of an offset reset."""
 _STATES: Final = (
     "Dead",
     "PreparingRebalance",
@@ -103,7 +103,8 @@ _NUMBER: Final = 15
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the tool; the exit code: 0 also where a group could not be described, as of Kafka's tool."""
+    """Run the tool and return the exit code. As in Kafka's tool it is 0 even if a group could not be
+    described."""
     options = parse_options(OPTIONS, arguments, _SUMMARY)
     _check_options(options)
     try:

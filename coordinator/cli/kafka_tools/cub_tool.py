@@ -45,11 +45,11 @@ _HTTP_SERVICES: Final = {
     "ksql-server-ready": ("info", "Ksql"),
     "control-center-ready": ("", "Control Center"),
 }
-"""The path that a service answers when it is ready, and a part of the answer."""
+"""The path that a ready service answers, and a part of its response, by command."""
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the tool. Returns 0 where the brokers or the service are ready in time."""
+    """Run the tool. Return 0 if the brokers or the service are ready in time."""
     if not arguments:
         _fail("a command is missing")
     command, *rest = arguments
@@ -111,7 +111,7 @@ def _find_broker(zookeeper: str, properties: Mapping[str, str], deadline: Deadli
 
 
 def _wait_for_http(command: str, arguments: Sequence[str]) -> int:
-    """Wait until a service answers as it does when it is ready. Confluent's `cub` sends one request alone."""
+    """Wait until a service responds as a ready one does. Confluent's `cub` sends only one request."""
     from coordinator.cli.kafka_tools.http_check import HttpCheck  # slow to load
 
     found, words = _parse(arguments, _HTTP_OPTIONS, _HTTP_FLAGS)

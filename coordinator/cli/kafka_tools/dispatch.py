@@ -51,16 +51,16 @@ class ToolModule(Protocol):
     """A module of this package with a tool."""
 
     OPTIONS: OptionTable | None
-    """None: the tool has arguments of another form."""
+    """The options of the tool; None for a tool with arguments of another form."""
     UNRECOGNIZED_PREFIX: str
-    """What Kafka's tool prints before the message about an unknown option."""
+    """The text that Kafka's tool prints before the message about an unknown option."""
 
     def run(self, arguments: Sequence[str]) -> int:
-        """Run the tool; the exit code. Raises UsageError, ToolFailure, ToolExit, KafkaError."""
+        """Run the tool and return the exit code. Raises UsageError, ToolFailure, ToolExit, KafkaError."""
 
 
 class Tool(NamedTuple):
-    """A tool: its module and a line about it."""
+    """A tool: its module and a one-line summary."""
 
     module: str
     summary: str
@@ -83,11 +83,11 @@ TOOLS: Final = {
     "kafka-topics": Tool("topics_tool", "List, describe, create, alter and delete topics."),
     "nc": Tool("nc_tool", "Test whether a TCP port accepts connections."),
 }
-"""By the name of the program."""
+"""The tools by program name."""
 
 
 def tool_name(program: str) -> str:
-    """Return the name of the tool that a program is: its base name, without `.sh`."""
+    """Return the name of a tool from the path of its program: the base name without `.sh`."""
     return os.path.basename(program).removesuffix(".sh")
 
 
@@ -108,7 +108,8 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 @contextmanager
 def _ending_by_signal() -> Iterator[None]:
-    """Let SIGTERM raise SystemExit meanwhile, with the exit code of a shell: a consumer then leaves its group."""
+    """Let SIGTERM raise SystemExit in the block, with the exit code of a shell. A consumer can then leave its
+    group."""
     if current_thread() is not main_thread():
         yield
         return

@@ -57,7 +57,7 @@ Filter = Callable[[TopicPartition], bool]
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the tool; the exit code."""
+    """Run the tool and return the exit code."""
     options = parse_options(OPTIONS, arguments, _SUMMARY)
     options.require("bootstrap-server")
     try:

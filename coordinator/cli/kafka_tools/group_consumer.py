@@ -25,7 +25,7 @@ class Subscription(NamedTuple):
 
 
 class GroupConsumer:
-    """Joins its group with the first `poll`."""
+    """A consumer in a group. It joins with the first `poll`."""
 
     def __init__(
         self,
@@ -57,10 +57,10 @@ class GroupConsumer:
         self._subscribed: dict[str, int] | None = None
         self._next_update = Deadline(0.0)
         self._unread: dict[TopicPartition, deque[int]] = {}
-        """Offsets of records that were fetched and not consumed yet."""
+        """The offsets of fetched records that were not consumed yet, by partition."""
         self._next_commit = Deadline(0.0)
         self.commits = True
-        """Whether offsets are committed."""
+        """Whether the consumer commits offsets."""
         self.commit_interval_s = 5.0
 
     def poll(self, max_wait_ms: int) -> list[FetchedRecord]:
@@ -80,7 +80,7 @@ class GroupConsumer:
         return records
 
     def mark_consumed(self, record: FetchedRecord) -> None:
-        """Count a record as consumed: the next commit is behind it."""
+        """Mark a record as consumed. The next commit is behind the record."""
         self._unread[record.topic, record.partition].popleft()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Groups as Kafka's admin client describes them: of the consumer protocol, and of the classic protocol."""
+"""Groups in the form of Kafka's admin client, of the consumer protocol and of the classic protocol."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class GroupMemberDescription:
     host: str
     partitions: tuple[TopicPartition, ...]
     epoch: int | None = None
-    """None: the group has the classic protocol."""
+    """The member epoch; None in a group with the classic protocol."""
     target: tuple[TopicPartition, ...] | None = None
 
 
@@ -48,7 +48,7 @@ class ConsumerGroupDescription:
     coordinator: CoordinatorNode
     members: tuple[GroupMemberDescription, ...]
     epoch: int | None = None
-    """None: the group has the classic protocol."""
+    """The group epoch; None for a group with the classic protocol."""
     target_epoch: int | None = None
 
 
@@ -72,7 +72,7 @@ def list_groups(
 
 
 def describe_group(client: ClusterClient, group: str) -> ConsumerGroupDescription:
-    """Return the description of a group. Raises KafkaError, also where the group does not exist."""
+    """Return the description of a group. Raises KafkaError, also for a group that does not exist."""
     try:
         described = _describe_modern(client, group)
     except KafkaError as error:

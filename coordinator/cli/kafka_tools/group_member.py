@@ -1,4 +1,4 @@
-"""A member of a consumer group: joins by the classic protocol, assigns by range where it leads, sends heartbeats.
+"""A member of a consumer group: joins by the classic protocol, assigns by range as the leader, sends heartbeats.
 
 Source: Kafka's `ConsumerCoordinator`, `AbstractCoordinator`, `RangeAssignor`.
 """
@@ -55,7 +55,7 @@ class _Membership:
 
 
 class GroupMember:
-    """Call `poll` at least as often as the heartbeat interval."""
+    """A member of a group. Call `poll` at least as often as the heartbeat interval."""
 
     def __init__(
         self,
@@ -63,9 +63,8 @@ class GroupMember:
         settings: MemberSettings,
         count_partitions: Callable[[Iterable[str]], Mapping[str, int]],
     ) -> None:
-        """Create a member. `count_partitions` returns the numbers of partitions of the existing ones among some
-        topics.
-        """
+        """Create a member. `count_partitions` returns the number of partitions of each given topic that
+        exists."""
         self._client = client
         self._settings = settings
         self._count_partitions = count_partitions
@@ -192,7 +191,8 @@ class GroupMember:
         return self._client.send_to_coordinator(self._settings.group, request, timeout_s=timeout_s)
 
     def _check_answer(self, answer: Any) -> bool:
-        """Whether the coordinator accepted a request; else the member joins again. Raises KafkaError."""
+        """Return whether the coordinator accepted a request. Otherwise the member joins again. Raises
+        KafkaError."""
         if answer.error_code == ErrorCode.NONE:
             return True
         if answer.error_code not in _REJOIN_ERRORS:
@@ -209,7 +209,7 @@ class GroupMember:
 
     @property
     def member_id(self) -> str:
-        """The id that the coordinator gave the member, "" before that."""
+        """The member id from the coordinator; "" before the first join."""
         return self._membership.member_id
 
 
@@ -241,7 +241,7 @@ def assign_range(
 
 
 def _find_sort_key(member: Any) -> tuple[int, str]:
-    """Static members come first, by instance id, then the others by member id."""
+    """Return the sort key of a member: static members first, by instance id, then the others by member id."""
     if member.group_instance_id is not None:
         return 0, member.group_instance_id
     return 1, member.member_id

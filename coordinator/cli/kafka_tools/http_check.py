@@ -1,4 +1,4 @@
-"""The check of an HTTP service for `cub`. Loads urllib3: the tool imports this when it needs it, and not before."""
+"""The check of an HTTP service for `cub`. The module loads urllib3, so the tool imports it only when needed."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ _SHOWN_CHARACTERS: Final = 200
 
 
 class HttpCheck:
-    """A GET request, and a part of the answer that a ready service gives. `url` is its address."""
+    """A GET request to `url`, and a part of the response of a ready service."""
 
     def __init__(
         self, url: str, expected_part: str, *, credentials: tuple[str, str], verifies_certificate: bool

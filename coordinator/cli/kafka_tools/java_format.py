@@ -1,4 +1,4 @@
-"""Texts as Java's library reads and prints them: tables of `printf`, dates, durations."""
+"""Texts in the forms of Java's library: tables of `printf`, dates, durations."""
 
 import re
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ class TableColumn(NamedTuple):
 
     name: str
     width: int
-    """The least width; 0 for the last column, which ends where its text ends."""
+    """The minimum width in characters; 0 for the last column, which has no padding."""
     grows: bool = False
-    """Whether it is as wide as its longest cell."""
+    """Whether the column grows to its longest cell."""
 
 
 def print_table(columns: Sequence[TableColumn], rows: Sequence[Sequence[object]]) -> None:
@@ -41,9 +41,8 @@ def print_table(columns: Sequence[TableColumn], rows: Sequence[Sequence[object]]
 
 
 def parse_date_ms(text: str) -> int:
-    """Return the time that a date of ISO 8601 names, in milliseconds since the epoch; UTC without a zone. Raises
-    KafkaError. Source: Kafka's `Utils.getDateTime`.
-    """
+    """Parse an ISO 8601 date into milliseconds since the epoch; UTC without a zone. Raises KafkaError. Source:
+    Kafka's `Utils.getDateTime`."""
     date, found, time = text.partition("T")
     if not found:
         raise _parse_error("Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
@@ -76,7 +75,8 @@ def _parse_error(message: str) -> KafkaError:
 
 
 def parse_duration_ms(text: str) -> int:
-    """Return a duration such as P1DT2H in milliseconds. Raises KafkaError. Source: `java.time.Duration.parse`."""
+    """Parse a duration such as P1DT2H into milliseconds. Raises KafkaError. Source:
+    `java.time.Duration.parse`."""
     match = _DURATION.fullmatch(text)
     if match is None or not any(match.group(2, 4, 5, 6)) or match.group(3) in ("T", "t"):
         raise KafkaError("Text cannot be parsed to a Duration", "java.time.format.DateTimeParseException")

@@ -22,13 +22,13 @@ READER_PROPERTIES: Final = (
     "ignore.error",
     "null.marker",
 )
-"""What --reader-property sets."""
+"""The properties that --reader-property can set."""
 _CHUNK_BYTES: Final = 64 * 1024
 _BATCH_BYTES: Final = 16 * 1024
 
 
 class _Separators(NamedTuple):
-    """The words that part a line, in Kafka's order of checks."""
+    """The separators in a line, in the order in which Kafka checks them."""
 
     headers_delimiter: str
     headers_separator: str
@@ -37,7 +37,7 @@ class _Separators(NamedTuple):
 
 
 class LineReader:
-    """Makes records of lines: VALUE, KEY VALUE, or HEADERS KEY VALUE, with separators in between."""
+    """Converts lines to records: VALUE, KEY VALUE, or HEADERS KEY VALUE, with separators in between."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         """Create a reader. Properties other than READER_PROPERTIES have no effect, as in Kafka. Raises ToolFailure
@@ -71,7 +71,7 @@ class LineReader:
     def _split(
         self, is_wanted: bool, line: str, rest: str, separator: str, name: str
     ) -> tuple[str | None, str]:
-        """Return the text before a separator, None without it, and the text behind it."""
+        """Return the text before a separator (None if it is missing), and the text after it."""
         if not is_wanted:
             return None, rest
         before, found, after = rest.partition(separator)
@@ -131,7 +131,7 @@ def read_lines(stream: BinaryIO, pause_s: float) -> Iterator[list[bytes]]:
 
 
 def _read_chunk(stream: BinaryIO, *, has_prompt: bool) -> bytes:
-    """Return the bytes that are available, at least one; nothing at the end of the stream."""
+    """Return the available bytes, at least one; nothing at the end of the stream."""
     if has_prompt:
         print(">", end="", flush=True)
     return stream.read1(_CHUNK_BYTES) if isinstance(stream, BufferedReader) else stream.read()

@@ -39,7 +39,7 @@ _UNKNOWN: Final = -1
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the tool; the exit code."""
+    """Run the tool and return the exit code."""
     words, found = parse_subcommand(arguments, _VALUES, _FLAGS, _USAGE)
     if "version" in found:
         print(KAFKA_VERSION)

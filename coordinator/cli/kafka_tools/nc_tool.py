@@ -1,4 +1,4 @@
-"""`nc -z HOST PORT`: whether a TCP port accepts connections. Other modes of netcat are not there."""
+"""`nc -z HOST PORT`: test whether a TCP port accepts connections. Other modes of netcat are not supported."""
 
 import socket
 import sys
@@ -18,7 +18,7 @@ _MAX_PORT: Final = 65535
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the tool. Returns 0 where each port accepts a connection."""
+    """Run the tool. Return 0 if each port accepts a connection."""
     flags, timeout_s, words = _parse(arguments)
     if "z" not in flags:
         _fail("only the port scan, -z, is supported. Add -z")
@@ -72,7 +72,7 @@ def _parse_ports(word: str) -> range:
 
 
 def _is_open(host: str, port: int, family: int, timeout_s: float, *, is_verbose: bool) -> bool:
-    """Whether one of the host's addresses accepts a connection."""
+    """Return whether one of the host's addresses accepts a connection."""
     try:
         addresses = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:

@@ -1,4 +1,4 @@
-"""ListOffsets at leaders, OffsetFetch and OffsetCommit at the coordinator."""
+"""Requests about offsets: ListOffsets to leaders, OffsetFetch and OffsetCommit to coordinators."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -53,7 +53,7 @@ def list_offsets(
 def require_offsets(
     client: ClusterClient, timestamps: Mapping[TopicPartition, int], isolation_level: int = 0
 ) -> dict[TopicPartition, int]:
-    """As `list_offsets`. Raises the error of any partition."""
+    """Return the offsets as `list_offsets` does, but raise the error of any partition."""
     offsets: dict[TopicPartition, int] = {}
     for partition, offset in list_offsets(client, timestamps, isolation_level).items():
         if isinstance(offset, KafkaError):
@@ -77,7 +77,8 @@ def _make_request(timestamps: Mapping[TopicPartition, int], isolation_level: int
 
 
 def _offset_or_error(answer: Any) -> int | KafkaError:
-    """Raises KafkaError if the leader has moved; the caller looks it up again."""
+    """Return the offset or the error of a partition. Raises KafkaError if the leader has moved: the caller looks
+    it up again."""
     if answer.error_code == ErrorCode.NONE:
         return int(answer.offset)
     error = error_from_code(answer.error_code)
@@ -96,7 +97,7 @@ class CommittedOffset(NamedTuple):
 
     offset: int
     leader_epoch: int
-    """-1: not known."""
+    """The leader epoch; -1 if unknown."""
 
 
 def fetch_committed(
@@ -184,7 +185,7 @@ def commit_offsets(
 
 
 def _read_commit_error(answer: Any) -> int:
-    """Return the first partition's error: a group's error is on every partition."""
+    """Return the error of the first partition, because an error of the group is on every partition."""
     return next(
         (int(each.error_code) for topic in answer.topics for each in topic.partitions), ErrorCode.NONE
     )

@@ -120,15 +120,15 @@ class _OffsetResetPlan:
         return []
 
     def to_earliest(self, partitions: Sequence[TopicPartition]) -> Offsets:
-        """Return the first offsets."""
+        """Return the log start offsets of partitions."""
         return require_offsets(self._client, dict.fromkeys(partitions, EARLIEST))
 
     def to_latest(self, partitions: Sequence[TopicPartition]) -> Offsets:
-        """Return the end offsets."""
+        """Return the end offsets of partitions."""
         return require_offsets(self._client, dict.fromkeys(partitions, LATEST))
 
     def to_offset(self, partitions: Sequence[TopicPartition]) -> Offsets:
-        """Return the offset of --to-offset."""
+        """Return the offset of --to-offset, limited to the range of each partition."""
         return self._keep_in_range(dict.fromkeys(partitions, self._parse_number("to-offset")))
 
     def _parse_number(self, name: str) -> int:
@@ -140,7 +140,7 @@ class _OffsetResetPlan:
         return number
 
     def shift_by(self, partitions: Sequence[TopicPartition]) -> Offsets:
-        """Return the committed offsets, shifted."""
+        """Return the committed offsets plus --shift-by."""
         shift = self._parse_number("shift-by")
         committed = fetch_committed(self._client, self._group)
         wanted = {}
@@ -153,11 +153,11 @@ class _OffsetResetPlan:
         return self._keep_in_range(wanted)
 
     def to_datetime(self, partitions: Sequence[TopicPartition]) -> Offsets:
-        """Return the first offsets from a date on."""
+        """Return the offsets of the first records at or after --to-datetime."""
         return self._find_by_time(partitions, parse_date_ms(self._options.text("to-datetime")))
 
     def by_duration(self, partitions: Sequence[TopicPartition]) -> Offsets:
-        """Return the first offsets from a time ago on."""
+        """Return the offsets of the first records since the present minus --by-duration."""
         duration_ms = parse_duration_ms(self._options.text("by-duration"))
         return self._find_by_time(partitions, wall_ms() - duration_ms)
 
@@ -171,7 +171,7 @@ class _OffsetResetPlan:
         return {**found, **(self.to_latest(missing) if missing else {})}
 
     def to_current(self, partitions: Sequence[TopicPartition]) -> Offsets:
-        """Return the committed offsets, or the end of partitions without one."""
+        """Return the committed offsets, or the end offsets of partitions without one."""
         committed = fetch_committed(self._client, self._group)
         known = {partition: committed[partition].offset for partition in partitions if partition in committed}
         unknown = [partition for partition in partitions if partition not in committed]
@@ -203,7 +203,7 @@ _SCENARIOS: Final[dict[str, Callable[[_OffsetResetPlan, Sequence[TopicPartition]
     "to-offset": _OffsetResetPlan.to_offset,
     "to-earliest": _OffsetResetPlan.to_earliest,
 }
-"""What offsets can be reset to, by option, in the order of Kafka's message."""
+"""The computations of an offset reset, by option, in the order of Kafka's message."""
 
 
 def _read_plan(path: str, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadyBroker:
-    """A broker that was ready. `zookeeper` is the address that it stands for, "" before the first call."""
+    """A broker that was ready. `zookeeper` is the ZooKeeper address that it replaces, "" before the first
+    call."""
 
     bootstrap: str
     protocol: str
@@ -34,7 +35,7 @@ class ReadyBroker:
 
     @classmethod
     def load(cls) -> "ReadyBroker | None":
-        """Return the broker that this user saved last in this container; None without one."""
+        """Return the broker that this user saved last in this container, or None."""
         path = _find_path()
         try:
             # Every user of the container may write to the directory for temporary files.

@@ -1,4 +1,4 @@
-"""Fetch: the records of partitions, from their leaders, each partition from a position on."""
+"""Fetches the records of partitions from their leaders, each partition from a position on."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -32,7 +32,7 @@ _MOVED: Final = frozenset(
 
 
 class FetchedRecord(NamedTuple):
-    """A record with its place."""
+    """A record with its partition and offset."""
 
     topic: str
     partition: int
@@ -59,7 +59,7 @@ class RecordFetcher:
         self.positions: dict[TopicPartition, int] = {}
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions from now on, and no others."""
+        """Replace the assigned partitions and their positions."""
         self.positions = dict(positions)
 
     def fetch(self, max_wait_ms: int) -> list[FetchedRecord]:
@@ -118,7 +118,7 @@ class RecordFetcher:
         )
 
     def _take_records(self, partition: TopicPartition, answer: Any) -> list[FetchedRecord]:
-        """Return the records of one partition's answer, and move its position."""
+        """Return the records in the response of one partition, and move its position."""
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self._reset_to is not None:
             self.positions |= require_offsets(self._client, {partition: self._reset_to}, self.isolation_level)
             return []
@@ -152,7 +152,8 @@ class _AbortedProducers:
         self._aborted: set[int] = set()
 
     def admits(self, header: BatchHeader, batch: bytes) -> bool:
-        """Whether a batch has records for the consumer. Batches come in the order of their offsets."""
+        """Return whether a batch has records for the consumer. Batches must come in the order of their
+        offsets."""
         while self._waiting and self._waiting[-1][0] <= header.last_offset:
             self._aborted.add(self._waiting.pop()[1])
         if header.is_control:

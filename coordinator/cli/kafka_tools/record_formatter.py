@@ -21,11 +21,11 @@ _NUMBERS: Final = {
 }
 _TEXTS: Final = ("StringDeserializer", "ByteArrayDeserializer")
 _PRINTED: Final = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key", "value")
-"""What `print.NAME` switches on, in the order of columns."""
+"""The names of `print.NAME` properties, in the order of the columns."""
 
 
 class RecordFormatter:
-    """Makes the bytes to print of each record."""
+    """Formats each record as bytes to print."""
 
     def __init__(self, class_name: str, properties: Mapping[str, str]) -> None:
         """Create a formatter. `class_name` is Kafka's class. Raises UsageError for an unsupported class."""
@@ -90,9 +90,8 @@ class RecordFormatter:
 
 
 def _find_deserializer(class_name: str) -> Struct | None:
-    """Return the layout of the numbers that a deserializer reads; None where bytes stay as they are. Raises
-    UsageError.
-    """
+    """Return the number format of a deserializer, or None for one that leaves the bytes unchanged. Raises
+    UsageError."""
     name = class_name.removeprefix(_DESERIALIZERS)
     if not name or name in _TEXTS:
         return None

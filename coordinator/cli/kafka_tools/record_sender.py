@@ -36,7 +36,8 @@ def murmur2(data: bytes) -> int:
 
 
 class RecordPartitioner:
-    """Records with equal keys share a partition; records without a key stick to a random one until `next_batch`."""
+    """Chooses partitions. Records with equal keys share one; records without a key use a random one until
+    `next_batch`."""
 
     def __init__(self, partitions: int) -> None:
         """Create a partitioner for a topic with this number of partitions."""
@@ -58,7 +59,7 @@ _UNKNOWN: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AV
 
 
 class RecordSender:
-    """Sends records to one topic; creates the topic where the broker does."""
+    """Sends records to one topic, which the broker may create."""
 
     def __init__(
         self, client: ClusterClient, topic: str, *, acks: int, codec: int, timeout_ms: int, max_block_s: float
@@ -83,7 +84,7 @@ class RecordSender:
         self._partitioner: RecordPartitioner | None = None
 
     def send(self, records: Sequence[Record]) -> list[tuple[Record, KafkaError]]:
-        """Write records. Returns the records that the broker did not accept, with the reason."""
+        """Send records. Return the records that the broker did not accept, each with its error."""
         try:
             partitioner = self._find_partitions()
         except KafkaError as error:
@@ -106,7 +107,7 @@ class RecordSender:
         return failed
 
     def _find_partitions(self) -> RecordPartitioner:
-        """Raises KafkaError where there is no such topic in time."""
+        """Return the partitioner of the topic. Raises KafkaError if the topic does not exist in time."""
         if self._partitioner is None:
             deadline = Deadline(self._max_block_s)
             while True:
@@ -123,7 +124,7 @@ class RecordSender:
         return self._partitioner
 
     def _send_once(self, waiting: dict[int, list[Record]]) -> dict[int, KafkaError | None]:
-        """Send everything once. Returns for each partition None where it was written, else the reason."""
+        """Send all records once. Return the error of each partition, or None for a success."""
         outcome: dict[int, KafkaError | None] = {}
         by_leader: dict[int, list[int]] = {}
         try:

@@ -1,6 +1,5 @@
-"""`kafka-run-class CLASS [ARGUMENTS]`: a tool by the name of its Java class. Scripts call tools so that had no
-command in older releases: `kafka-run-class.sh kafka.tools.GetOffsetShell --broker-list ...`.
-"""
+"""`kafka-run-class CLASS [ARGUMENTS]`: runs a tool by the name of its Java class. Scripts use it for tools
+without a command in older releases: `kafka-run-class.sh kafka.tools.GetOffsetShell --broker-list ...`."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -24,7 +23,7 @@ _TOOLS_BY_CLASS: Final = {
     "MetadataQuorumCommand": "kafka-metadata-quorum",
     "TopicCommand": "kafka-topics",
 }
-"""By the class without its package, which Kafka has moved between releases."""
+"""The tools by class name without the package, which differs between Kafka's releases."""
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -13,9 +13,9 @@ from coordinator.cli.kafka_tools.tool_options import ZOOKEEPER_OPTIONS, OptionTa
 from coordinator.cli.kafka_tools.zookeeper_option import find_bootstrap
 
 KAFKA_VERSION = "4.4.0"
-"""Of the tools that these stand for."""
+"""The version of Kafka's tools that these tools replace."""
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""What `--exclude-internal` leaves out."""
+"""The topics that `--exclude-internal` leaves out."""
 
 
 def parse_options(table: OptionTable, arguments: Sequence[str], summary: str) -> ParsedOptions:

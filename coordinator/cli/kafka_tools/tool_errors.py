@@ -9,7 +9,8 @@ from protocol.error_codes import RETRIABLE, ErrorCode
 
 
 class UsageError(Exception):
-    """The arguments make no sense: printed on standard error, with the options; exit code 1, as Kafka's tools."""
+    """Invalid arguments. The error is printed on standard error with the options; the exit code is 1, as in
+    Kafka."""
 
     def __init__(self, message: str, *, hint: str = "", is_unrecognized: bool = False) -> None:
         """Create an error.
@@ -25,7 +26,7 @@ class UsageError(Exception):
 
 
 class ToolFailure(Exception):
-    """The call fails: a message and an exit code."""
+    """A failed call, with its message and exit code."""
 
     def __init__(self, message: str, *, is_on_stdout: bool = False, exit_code: int = 1) -> None:
         """Create a failure. `is_on_stdout` tells whether Kafka's tool prints the message on standard output."""
@@ -35,7 +36,7 @@ class ToolFailure(Exception):
 
 
 class KafkaError(Exception):
-    """A broker answered an error, or no broker answered in time. `str()` is the message of Kafka's exception."""
+    """An error of a broker, or no response in time. `str()` is the message of Kafka's exception."""
 
     def __init__(
         self, message: str, java_class: str, *, is_retriable: bool = False, error_code: int = 0
@@ -50,12 +51,12 @@ class KafkaError(Exception):
 
     @property
     def qualified(self) -> str:
-        """The exception as Java prints it: class and message."""
+        """The exception in Java's form: class and message."""
         return f"org.apache.kafka.common.errors.{self.java_class}: {self}"
 
 
 class ToolExit(Exception):
-    """The tool is done, with exit code 0."""
+    """The successful end of the tool, with exit code 0."""
 
 
 _MAX_PRINTED: Final = 1000
@@ -77,7 +78,7 @@ _CLASSES: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "TopicAuthorizationException",
     ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",
 }
-"""Where the name does not follow from the code's."""
+"""The classes with a name that does not follow from the name of the error code."""
 
 
 def error_from_code(code: int, message: str | None = None) -> KafkaError:
@@ -95,7 +96,7 @@ def error_from_code(code: int, message: str | None = None) -> KafkaError:
 
 
 def is_retriable(code: int) -> bool:
-    """Whether Kafka's clients try again after an error."""
+    """Return whether Kafka's clients retry after an error."""
     return code in RETRIABLE
 
 

@@ -20,7 +20,7 @@ _REMOVED: Final = {
     "authorizer-properties": "groupd has no ZooKeeper. Use --bootstrap-server HOST:PORT",
     "authorizer": "groupd has no ZooKeeper. Use --bootstrap-server HOST:PORT",
 }
-"""What to use in place of options that Kafka had before version 4."""
+"""Advice for options that Kafka had before version 4."""
 
 
 class OptionValueRule(Enum):
@@ -49,9 +49,9 @@ class Option:
     metavar: str = ""
     support: Support = Support.FULL
     stands_for: str = ""
-    """The option that it is another name of."""
+    """The option for which this one is another name."""
     in_image_only: bool = False
-    """Whether it is unknown outside of groupd's image, as it is to Kafka's tool."""
+    """Whether the option exists only in groupd's image. Elsewhere it is unknown, as in Kafka's tool."""
 
 
 def flag(name: str, help_: str) -> Option:
@@ -70,26 +70,26 @@ def optional_value(name: str, metavar: str, help_: str) -> Option:
 
 
 def ignored(name: str, metavar: str = "") -> Option:
-    """Declare an option that tunes Kafka's Java client and means nothing here."""
+    """Declare an option that tunes Kafka's Java client. It is accepted without effect."""
     takes = OptionValueRule.VALUE if metavar else OptionValueRule.NOTHING
     return Option(name, "Accepted, without effect.", takes, metavar, Support.IGNORED)
 
 
 def unsupported(name: str, metavar: str = "") -> Option:
-    """Declare an option that Kafka's tool has and groupd's refuses."""
+    """Declare an option of Kafka's tool that groupd's tool refuses."""
     takes = OptionValueRule.VALUE if metavar else OptionValueRule.NOTHING
     return Option(name, "Not supported.", takes, metavar, Support.NONE)
 
 
 def alias(name: str, other: str) -> Option:
-    """Declare a name that an option had in older versions of Kafka."""
+    """Declare a former name of an option."""
     return Option(
         name, f"The name of --{other} in older versions.", OptionValueRule.VALUE, "VALUE", stands_for=other
     )
 
 
 def _zookeeper_option(name: str, metavar: str) -> Option:
-    """Declare an option that names ZooKeeper. In groupd's image it stands for --bootstrap-server."""
+    """Declare an option with a ZooKeeper address. In groupd's image it replaces --bootstrap-server."""
     help_ = "In groupd's image only: the broker that the container's variables name."
     return Option(name, help_, OptionValueRule.VALUE, metavar, stands_for=_BOOTSTRAP, in_image_only=True)
 
@@ -153,7 +153,7 @@ class OptionTable:
         return ParsedOptions(found, given_as)
 
     def describe(self) -> str:
-        """Return one line an option, for the text of `--help`."""
+        """Return one line for each option, for the text of `--help`."""
         words = {option.name: format_usage(option) for option in self.options if _is_known(option)}
         width = max(map(len, words.values()))
         lines = (
@@ -184,7 +184,7 @@ def _is_known(option: Option) -> bool:
 
 
 def format_usage(option: Option) -> str:
-    """Return an option with the name of its value: `--topic TOPIC`."""
+    """Return an option with the name of its value, such as `--topic TOPIC`."""
     if option.takes is OptionValueRule.NOTHING:
         return f"--{option.name}"
     return (
@@ -203,15 +203,15 @@ class ParsedOptions:
         self._given_as = given_as
 
     def has(self, name: str) -> bool:
-        """Whether an option was given."""
+        """Return whether an option was given."""
         return name in self._found
 
     def given_name(self, name: str) -> str:
-        """Return the name by which an option was given: its own, or one that stands for it."""
+        """Return the spelling with which an option was given: its own name, or another name for it."""
         return self._given_as.get(name, name)
 
     def count(self, names: Iterable[str]) -> int:
-        """Return how many of these options were given."""
+        """Return the number of these options that were given."""
         return sum(map(self.has, names))
 
     def all(self, name: str) -> list[str]:
@@ -219,14 +219,14 @@ class ParsedOptions:
         return self._found.get(name, [])
 
     def get(self, name: str) -> str | None:
-        """Return the value of an option, None where it has none. Raises UsageError where it was given twice."""
+        """Return the value of an option, or None without one. Raises UsageError if the option was given twice."""
         values = self.all(name)
         if len(values) > 1:
             raise UsageError(f"Found multiple arguments for option {name}, but you asked for only one")
         return values[0] if values else None
 
     def text(self, name: str) -> str:
-        """Return the value of an option that was given."""
+        """Return the value of an option that must have been given."""
         found = self.get(name)
         assert found is not None, f"--{name} is checked first"
         return found
@@ -242,13 +242,13 @@ class ParsedOptions:
             raise UsageError(f"Cannot parse argument '{text}' of option {name}") from None
 
     def require(self, *names: str) -> None:
-        """Raises UsageError for an option that is missing."""
+        """Check that these options were given. Raises UsageError."""
         for name in names:
             if not self.has(name):
                 raise UsageError(f'Missing required argument "[{name}]"')
 
     def forbid(self, name: str, *others: str) -> None:
-        """Raises UsageError where an option was given together with one that it excludes."""
+        """Check that an option was not given together with options that it excludes. Raises UsageError."""
         if self.has(name):
             for other in others:
                 if self.has(other):

@@ -69,9 +69,9 @@ _ACTIONS: Final = ("list", "describe", "create", "alter", "delete")
 _MAX_REPLICAS: Final = 32767
 _TIMEOUT_MS: Final = 30_000
 _TOPIC: Final = 2
-"""A topic, as DescribeConfigs names types of resources."""
+"""The number of the resource type "topic" in DescribeConfigs."""
 _DEFAULT_CONFIG: Final = 5
-"""The source of a config that was not set."""
+"""The source of a config with its default value."""
 _COLLISION: Final = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
     "To avoid issues it is best to use either, but not both."
@@ -79,7 +79,7 @@ _COLLISION: Final = (
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the tool; the exit code."""
+    """Run the tool and return the exit code."""
     if not arguments:
         raise UsageError("Create, delete, describe, or change a topic.")
     options = parse_options(OPTIONS, arguments, _SUMMARY)
@@ -93,7 +93,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _check_options(options: ParsedOptions) -> Callable[[ClusterClient, ParsedOptions], None]:
-    """Return the action. Raises UsageError for options that contradict each other."""
+    """Return the action of the call. Raises UsageError for options that exclude each other."""
     if options.count(_ACTIONS) != 1:
         raise UsageError(
             "Command must include exactly one action: --list, --describe, --create, --alter or --delete"
@@ -332,7 +332,8 @@ def _fetch_configs(client: ClusterClient, names: Sequence[str]) -> dict[str, Any
 
 
 def _fetch_reassignments(client: ClusterClient) -> dict[tuple[str, int], Any]:
-    """Return the reassignments in progress by partition; none where the broker does not list them."""
+    """Return the reassignments in progress by partition; none if the broker does not support or allow the
+    request."""
     from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
     try:
@@ -358,7 +359,7 @@ def _count_replicas(partition: Any, moved: Any) -> int:
 def _is_reported(
     partition: Any, moved: Any, min_in_sync: int, client: ClusterClient, options: ParsedOptions
 ) -> bool:
-    """Whether one of the reports that the options ask for shows a partition."""
+    """Return whether a partition belongs to one of the requested reports."""
     in_sync, has_leader = len(partition.isr_nodes), partition.leader_id >= 0
     facts = {
         "under-replicated-partitions": in_sync < _count_replicas(partition, moved),

@@ -150,7 +150,7 @@ def _answers(address: Address) -> bool:
 
 
 def _is_own(host: str) -> bool:
-    """Whether a host name or address is one of this machine or container."""
+    """Return whether a host name or address belongs to this machine or container."""
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM)
     except OSError:

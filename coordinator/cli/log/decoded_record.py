@@ -43,9 +43,9 @@ GROUP_METADATA: Final = group_record_serde.GROUP_METADATA.name
 UNKNOWN: Final = "unknown"
 CONTROL: Final = "control"
 TRANSACTION: Final = "transaction"
-"""Of `__transaction_state`."""
+"""A record of `__transaction_state`."""
 RECORD: Final = "record"
-"""Of any other topic."""
+"""A record of any other topic."""
 
 TYPE_NAMES: Final = {number: kind.name for number, kind in group_record_serde.TYPES_BY_NUMBER.items()}
 
@@ -78,7 +78,7 @@ _TRANSACTION_MARKERS: Final = ("abort", "commit")
 
 
 class DecodedRecord(NamedTuple):
-    """One record. `key` and `value` are None where the record has none."""
+    """One record. `key` and `value` are None if the record has none."""
 
     name: TopicPartition | None
     batch: StoredBatch
@@ -87,11 +87,11 @@ class DecodedRecord(NamedTuple):
     key: Fields | None
     value: Fields | None
     error: str | None
-    """Why key or value could not be decoded, None when they could."""
+    """The reason why the key or the value could not be decoded, else None."""
 
     @property
     def header(self) -> BatchHeader:
-        """The header of its batch."""
+        """The header of the record's batch."""
         return self.batch.header
 
     @property
@@ -108,8 +108,8 @@ class DecodedRecord(NamedTuple):
         return group
 
     def find_topics(self) -> set[str]:
-        """The topics that a record of `__consumer_offsets` names, committed, subscribed, assigned, or one of
-        `__transaction_state`."""
+        """Return the committed, subscribed or assigned topics in a record of `__consumer_offsets`, or the topics
+        in a record of `__transaction_state`."""
         found: set[str] = set()
         if self.type == TRANSACTION:
             partitions = (self.value or {}).get("transaction_partitions") or ()
@@ -167,7 +167,7 @@ def _decode_transaction(record: Record) -> DecodedFields:
 
 
 def _text_fields(data: bytes | None) -> Fields | None:
-    """Text where the bytes are printable text, digits otherwise."""
+    """Return printable text as text, and other bytes as hexadecimal digits."""
     if data is None:
         return None
     try:
@@ -222,12 +222,13 @@ def decode_type_and_group(key: bytes | None) -> tuple[str, str | None]:
 
 
 def find_decode_error(record: Record) -> str | None:
-    """Why a record of `__consumer_offsets` cannot be decoded, None when it can or is of a type not known here."""
+    """Return why a record of `__consumer_offsets` cannot be decoded; None if it can, or if its type is
+    unknown."""
     return _decode_offsets_record(record)[3]
 
 
 def _undecoded_key_fields(key_type: int, key: bytes) -> Fields:
-    """A key of a type that is not decoded. All of these begin with the group."""
+    """Return the fields of a key of a type that is not decoded. All such keys begin with the group."""
     fields: Fields = {"type": key_type}
     if key_type in TYPE_NAMES and len(key) >= 2 * _INT16.size:
         (length,) = _INT16.unpack_from(key, _INT16.size)
@@ -333,13 +334,14 @@ def _partition_fields(topics: list[TopicPartitions]) -> list[Fields]:
 
 
 def key_fields(key: Any) -> dict[str, Any]:
-    """The group, under the name that it has in all keys, and the member or the expression."""
+    """Return the fields of a key: the group, which has the same name in all keys, and the member or the
+    expression."""
     fields = asdict(key)
     return {"group": fields.pop("group_id")} | fields
 
 
 def value_fields(value: Any, subscription: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
-    """Return all fields of a value; `subscription` decodes that of a member of the classic protocol."""
+    """Return all fields of a value. `subscription` decodes the subscription of a classic member."""
 
     def plain(part: Any) -> Any:
         if isinstance(part, ClassicProtocol):
@@ -357,7 +359,7 @@ def value_fields(value: Any, subscription: Callable[[bytes], dict[str, Any]]) ->
 
 
 def find_value_topics(value: dict[str, Any]) -> list[str]:
-    """The topics that a value names; assignments have the ids of theirs only."""
+    """Return the topics that a value names. Assignments have only topic ids."""
     matched = [topic if isinstance(topic, str) else topic["topic_name"] for topic in value.get("topics", ())]
     return [*value.get("subscribed_topic_names", ()), *matched]
 
@@ -368,7 +370,7 @@ _TRANSACTION_VALUE_VERSIONS: Final = range(2)
 
 
 def decode_transaction_record(record: Record) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Key and value, None for a tombstone. Raises Malformed."""
+    """Return the key and the value of a record, with None for a tombstone. Raises Malformed."""
     key: TransactionLogKey = decoder(TransactionLogKey, KEY_VERSION)(
         record.key or b"", _check_version(record.key, "key", range(KEY_VERSION, KEY_VERSION + 1))
     )

@@ -36,36 +36,37 @@ from storage.transaction_index import TRANSACTION_INDEX_SUFFIX, decode_transacti
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
-    """Filters that all have to hold; of several values of one, any. An empty one holds for everything."""
+    """Filters, all of which must match. A filter with several values matches any of them; an empty one matches
+    everything."""
 
     groups: frozenset[str] = field(default_factory=frozenset)
     topics: frozenset[str] = field(default_factory=frozenset)
     types: frozenset[str] = field(default_factory=frozenset)
     partitions: frozenset[int] = field(default_factory=frozenset)
     since_ms: int | None = None
-    """Not before."""
+    """The earliest timestamp in milliseconds, inclusive."""
     until_ms: int | None = None
-    """Before."""
+    """The latest timestamp in milliseconds, exclusive."""
     from_offset: int = 0
 
     @property
     def is_selective(self) -> bool:
-        """Whether long stretches of a log may hold nothing that is wanted."""
+        """Whether long parts of a log may have no matching record."""
         times = (self.since_ms, self.until_ms)
         return bool(self.groups or self.topics or self.types) or times != (None, None)
 
     def matches_log(self, name: TopicPartition | None) -> bool:
-        """Whether a log can hold anything that is wanted."""
+        """Return whether a log can have matching records."""
         return not self.partitions or (name is not None and name.partition in self.partitions)
 
     def matches_batch(self, header: BatchHeader) -> bool:
-        """Whether a batch can hold anything that is wanted, by its header."""
+        """Return whether a batch can have matching records, by its header."""
         if header.last_offset < self.from_offset:
             return False
         return self.since_ms is None or header.max_timestamp_ms >= self.since_ms
 
     def matches_record(self, entry: DecodedRecord) -> bool:
-        """Whether a record of such a batch is wanted."""
+        """Return whether a record of a matching batch matches."""
         record = entry.record
         return (
             record.offset >= self.from_offset
@@ -199,11 +200,11 @@ class _LogDump:
         self._has_printed = False
 
     def run(self, paths: tuple[str, ...], output: Output, *, is_following: bool) -> int:
-        """Prints everything; the exit code. Raises NotALog, OSError."""
+        """Print all matching records and return the exit code. Raises NotALog, OSError."""
         logs = [log for log in find_logs_at(OsFiles(), paths) if self._selection.matches_log(log.name)]
         warn_of_journals(OsFiles(), logs)
         from_offset = self._selection.from_offset
-        # Where most records are printed on the terminal, those tell how far it is.
+        # On a terminal with most records printed, the records themselves show the progress.
         is_silent = self._selection.is_selective or not output.is_terminal
         with show_progress(output, logs, is_wanted=is_silent) as progress:
             readers = [
@@ -254,7 +255,7 @@ class _LogDump:
 
 
 def _skip_torn_tail(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """All but an unfinished batch at the end, which is met again at every look."""
+    """Leave out an unfinished batch at the end, which each read of the log finds again."""
     return (piece for piece in pieces if not (isinstance(piece, BadBytes) and piece.is_incomplete))
 
 
@@ -262,12 +263,12 @@ _NO_SEQUENCE: Final = -1
 
 
 def is_producer_file(path: str) -> bool:
-    """Whether a path names a snapshot of producers or an index of aborted transactions, by its suffix."""
+    """Return whether a path is a snapshot of producers or an index of aborted transactions, by its suffix."""
     return path.endswith((SNAPSHOT_SUFFIX, TRANSACTION_INDEX_SUFFIX)) and os.path.isfile(path)
 
 
 def format_producer_file(path: str, *, is_json: bool) -> Iterator[str]:
-    """The lines about such a file. Raises DamagedFile, OSError."""
+    """Yield the lines for a producer file. Raises DamagedFile, OSError."""
     absolute = os.path.abspath(path)
     data = OsFiles().read(absolute)
     is_index = path.endswith(TRANSACTION_INDEX_SUFFIX)

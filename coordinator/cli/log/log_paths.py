@@ -19,7 +19,7 @@ from storage.storage_errors import FileError, format_error_reason
 
 SOUND: Final = 0
 FOUND: Final = 1
-"""Something is wrong with a log."""
+"""The exit code for a problem in a log."""
 BAD_INPUT: Final = 2
 
 _PAUSE_S: Final = 0.02
@@ -28,7 +28,7 @@ P = ParamSpec("P")
 
 
 def find_logs_at(files: Files, paths: Sequence[str]) -> list[LogListing]:
-    """The logs at all paths. Raises FileError, OSError."""
+    """Return the logs at all paths. Raises FileError, OSError."""
     logs: list[LogListing] = []
     for path in paths:
         absolute = os.path.abspath(path)
@@ -43,12 +43,12 @@ def find_logs_at(files: Files, paths: Sequence[str]) -> list[LogListing]:
 
 
 def holds_offsets(log: LogListing) -> bool:
-    """Whether a log is one of committed offsets and groups."""
+    """Return whether a log belongs to `__consumer_offsets`."""
     return log.name is not None and log.name.topic == OFFSETS_TOPIC
 
 
 def wait_for_writer() -> None:
-    """Wait until the process that writes a log can have finished a batch."""
+    """Wait for a time in which the writer of a log can finish a batch."""
     Event().wait(_PAUSE_S)
 
 
@@ -59,10 +59,10 @@ def exit_with_error(text: str) -> NoReturn:
 
 
 def report_errors(run: Callable[P, int]) -> Callable[P, None]:
-    """Makes a command of a function that gives the exit code: errors become one line and exit code 2.
+    """Make a command of a function that returns the exit code. Errors become one line and exit code 2.
 
-    A reader of the output that has had enough ends the command without a word. What the encoding of the output
-    lacks is written in escapes.
+    If the reader of the output closes it, the command ends without a message. Characters that the encoding of the
+    output lacks are written as escapes.
     """
 
     @wraps(run)
@@ -81,7 +81,8 @@ def report_errors(run: Callable[P, int]) -> Callable[P, None]:
 
 
 def warn_of_journals(files: Files, logs: Sequence[LogListing]) -> None:
-    """Yield a line for each data directory whose journal has missing records of these logs or is unreadable."""
+    """Print a warning for each data directory with a journal that is damaged or has records that these logs
+    lack."""
     check = JournalCheck(files, logs)
     for directory, text in _describe_lacks(check).items():
         warn(f"{text}; `groupd log recover {directory}` writes them to the logs")

@@ -14,13 +14,13 @@ from storage.inspection.log_reader import LogListing
 from storage.repair.repair import RepairedLog, RepairLoss
 
 LabelledText = tuple[str, str, str]
-"""A label, the style of the label, and a text."""
+"""The text of a label, its style, and the text after it."""
 _MAX_TEXT: Final = 2000
 _MAX_TITLE: Final = 200
 
 
 class ReportEntry(NamedTuple):
-    """One entry of a report in each form. A form without it has None, or no rows."""
+    """One entry of a report, in each form. An entry without a form has None, or no rows."""
 
     fields: Fields | None
     line: str | None
@@ -183,7 +183,7 @@ class RepairOutcome(NamedTuple):
     log: LogListing
     result: RepairedLog
     damaged: list[str]
-    """Where the damaged files are now, of a log that was repaired in place."""
+    """The new paths of the damaged files of a log that was repaired in place."""
 
     @property
     def has_losses(self) -> bool:

@@ -22,15 +22,15 @@ _OFFSET_KEY: Final = b"\0\1"
 
 @dataclass(slots=True)
 class RecordCount:
-    """Records of one kind. `bytes` are those of keys and values, unpacked."""
+    """The count of records of one kind. `bytes` is the uncompressed size of keys and values."""
 
     records: int = 0
     tombstones: int = 0
     bytes: int = 0
     live_keys: int = 0
-    """Keys whose last record is not a tombstone."""
+    """The number of keys with a last record that is not a tombstone."""
     superseded_records: int = 0
-    """Records with a later one of the same key, which a compaction removes."""
+    """The number of records with a later record of the same key. Compaction removes them."""
     superseded_bytes: int = 0
 
     def fields(self) -> Fields:
@@ -47,7 +47,7 @@ class RecordCount:
 
 @dataclass(slots=True)
 class BatchCount:
-    """Batches. `bytes` are those on disk."""
+    """The count of batches. `bytes` is their size on disk."""
 
     batches: int = 0
     records: int = 0
@@ -56,7 +56,7 @@ class BatchCount:
     first_ms: int | None = None
     last_ms: int | None = None
     codecs: dict[str, int] = field(default_factory=dict)
-    """Bytes on disk by codec."""
+    """The size on disk in bytes, by codec."""
 
     def add(self, header: BatchHeader) -> None:
         """Add a batch to the statistics."""
@@ -101,21 +101,21 @@ class _LatestRecord:
 
 
 class RecordCounter:
-    """Counts of several logs. Of `__consumer_offsets` it remembers every key once."""
+    """Counts the records of several logs. It remembers every key of `__consumer_offsets` once."""
 
     def __init__(self) -> None:
         self.offsets = RecordCount()
-        """All records of `__consumer_offsets`, without control records."""
+        """The count of all records of `__consumer_offsets`, without control records."""
         self.types: dict[str, RecordCount] = {}
         self.groups: dict[str, RecordCount] = {}
         self._latest_by_key: dict[bytes | None, _LatestRecord] = {}
 
     def add_control(self, records: list[Record]) -> None:
-        """Takes the records of a control batch."""
+        """Count the records of a control batch."""
         self._add_plain(CONTROL, records)
 
     def add_plain(self, records: list[Record]) -> None:
-        """Takes records of an ordinary topic."""
+        """Count records of an ordinary topic."""
         self._add_plain(RECORD, records)
 
     def _add_plain(self, name: str, records: list[Record]) -> None:
@@ -126,7 +126,7 @@ class RecordCounter:
             count.tombstones += record.value is None
 
     def add_offsets(self, records: list[Record]) -> None:
-        """Takes records of `__consumer_offsets`, in the order of their log."""
+        """Count records of `__consumer_offsets`, in the order of their log."""
         for _, _, key, value, _ in records:
             if key is not None and key.startswith(_OLD_OFFSET_KEY):
                 key = _OFFSET_KEY + key[2:]  # the same key, as it was written before 0.9
@@ -160,7 +160,7 @@ COLUMNS: Final = {
     "superseded_records": "superseded",
     "bytes": "bytes",
 }
-"""What a table tells of records of one kind, with its titles."""
+"""The columns of a table of record counts, with their titles."""
 
 
 class LogStats:
@@ -181,7 +181,7 @@ class LogStats:
         return sum(len(log.segments) for log, _ in self.logs)
 
     def read_log(self, log: LogListing, progress: ReadProgress) -> None:
-        """Counts a log. Raises OSError."""
+        """Count the records of a log. Raises OSError."""
         count = BatchCount()
         self.logs.append((log, count))
         is_offsets = self._is_offsets or holds_offsets(log)

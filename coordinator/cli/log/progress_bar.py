@@ -21,7 +21,7 @@ from storage.files import OsFile, OsFiles
 from storage.inspection.log_reader import LogListing
 
 _DELAY_MS: Final = 300
-"""What is done sooner is not worth a bar."""
+"""The duration in milliseconds before the first display. Shorter reads have no progress line."""
 _PERIOD_MS: Final = 100
 _BAR_CELLS: Final = 20
 _ERASE: Final = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
@@ -78,7 +78,7 @@ class ProgressBar:
             self._is_shown = False
 
     def close(self) -> None:
-        """Takes the line away for good."""
+        """Remove the line, and do not draw it again."""
         self.hide()
         self._is_closed = True
 
@@ -86,7 +86,7 @@ class ProgressBar:
         try:
             return self.files.size(path)
         except FileNotFoundError:
-            return 0  # taken by retention or compaction meanwhile
+            return 0  # deleted by retention or compaction
 
     def _on_position(self, path: str, position: int) -> None:
         """Record that the bytes before this position of a segment are done."""
@@ -111,9 +111,7 @@ class ProgressBar:
         bar = Bar(self._total, self._done, width=bar_cells, complete_style="cyan")
         text = Text(", ".join(parts), no_wrap=True)
         text.truncate(console.width - bar_cells - 1, overflow="ellipsis")
-        self._is_shown = (
-            True  # before it is: an interrupt may come in between, and then it has to be taken away
-        )
+        self._is_shown = True  # set first, so that `hide` also removes a line that an interrupt cuts off
         with console:
             console.control(_ERASE)
             console.print(bar, end="")

@@ -30,14 +30,14 @@ from storage.topic_partition import TopicPartition
 
 
 class PieceRole(IntEnum):
-    """The part that a text plays in its line."""
+    """The role of a text in its line."""
 
     PARTITION = 0
-    """Of the log."""
+    """The partition of the log."""
     OFFSET = 1
     TIME = 2
     TYPE = 3
-    """Of the record."""
+    """The type of the record."""
     LABEL = 4
     """The name of a field, and the text that joins it to its value."""
     KEY = 5
@@ -72,7 +72,7 @@ def join_pieces(pieces: Iterable[Piece]) -> str:
 
 
 def format_record_json(entry: DecodedRecord) -> str:
-    """One line, without its end."""
+    """Format a record as one line of JSON, without its line end."""
     record = entry.record
     fields: Fields = {
         "topic": None if entry.name is None else entry.name.topic,
@@ -101,7 +101,7 @@ def _format_batch(header: BatchHeader, position: int) -> str:
 
 
 def batch_fields(header: BatchHeader) -> Fields:
-    """The fields of a record's batch that apply to all its records."""
+    """Return the fields of a record's batch that apply to all its records."""
     return {
         "base_offset": header.base_offset,
         "last_offset": header.last_offset,
@@ -118,7 +118,7 @@ def batch_fields(header: BatchHeader) -> Fields:
 
 
 def codec_name(header: BatchHeader) -> str:
-    """The codec of a batch by its name."""
+    """Return the name of the codec of a batch."""
     return CODEC_NAMES.get(header.codec, f"codec {header.codec}")
 
 
@@ -150,7 +150,7 @@ _CLOSE: Final[Piece] = (PieceRole.LABEL, "]")
 
 
 def format_record_text(entry: DecodedRecord) -> str:
-    """One line, without its end."""
+    """Format a record as one line of text, without its line end."""
     return join_pieces(create_pieces(entry))
 
 
@@ -214,7 +214,7 @@ def _quote(text: str) -> str:
 
 
 def _quote_name(text: str | None) -> str:
-    """A name as it is where it is a plain word, in quotes otherwise."""
+    """Return a plain word unchanged, and other names in quotes."""
     if text is None:
         return "null"
     is_plain = text and text.isprintable() and not _QUOTED_CHARACTERS.search(text)
@@ -339,7 +339,7 @@ def _add_fields(line: list[Piece], value: Fields) -> None:
     """Add the fields of a consumer group record, with their names."""
     for name, field in value.items():
         if name == "version" or (name == "state" and "state_name" in value):
-            continue  # in JSON only: the words say more
+            continue  # only in JSON: the text has the name
         if isinstance(field, dict):
             _add_fields(line, field)
         elif isinstance(field, list):

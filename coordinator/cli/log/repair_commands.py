@@ -204,7 +204,7 @@ def _repair_logs_in_place(
 
 @contextmanager
 def _lock_directory(files: Files, directory: str | None) -> Iterator[None]:
-    """Holds the lock of a data directory, where the logs are in one."""
+    """Hold the lock of a data directory for the block; without a directory, do nothing."""
     if directory is None:
         yield
         return

@@ -22,7 +22,7 @@ from coordinator.core.message_text import printable
 
 Row = list[Piece]
 MAX_ROWS: Final = 3
-"""Of a record without its members, and of a member."""
+"""The maximum number of rows of a record without its members, and of a member."""
 MAX_MEMBERS: Final = 8
 
 _OFFSET_CELLS: Final = 6
@@ -34,7 +34,7 @@ _MAX_PATH: Final = 1000
 
 
 class TerminalFormatter:
-    """Rows for a terminal, of records in the order in which they are printed."""
+    """Formats records as rows for a terminal. Records must come in the order of their output."""
 
     def __init__(self, output: Output, *, is_full: bool) -> None:
         """Create a formatter. `is_full` prints all fields without truncation."""
@@ -143,8 +143,9 @@ _UUID_GROUPS: Final = 5
 def shorten_member_ids(member_ids: Iterable[str]) -> dict[str, str]:
     """Return a short name for each of these members.
 
-    A coordinator makes a member id of the client's id (or the instance id of a static member) and a UUID. Of the
-    UUID the first of its five groups stays, more where two members would be called the same. Other ids stay whole.
+    The coordinator builds a member id from the client id (or the instance id of a static member) and a UUID. The
+    short name has only the first of the UUID's five groups, or more if names would be equal. Other ids stay
+    whole.
     """
     whole = set(member_ids)
     names: dict[str, str] = {}
@@ -266,7 +267,7 @@ _OTHER_TYPE_TEMPLATE: Final = _create_template("blue")
 
 
 def color_line(line: Iterable[Piece]) -> str:
-    """The texts of a line, each in its colour."""
+    """Return the texts of a line, each in its colour."""
     return "".join([(_ROLE_TEMPLATES.get(role) or _find_type_template(text)) % text for role, text in line])
 
 
@@ -275,5 +276,5 @@ def _find_type_template(text: str) -> str:
 
 
 def format_colored_record(entry: DecodedRecord) -> str:
-    """The one line that programs read, in colours."""
+    """Format a record as the one line of `format_record_text`, in colours."""
     return color_line(create_pieces(entry))

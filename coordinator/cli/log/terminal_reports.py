@@ -44,7 +44,7 @@ def print_number_table(console: Console, titles: Sequence[str], rows: Iterable[S
 
 
 def create_labelled_table(rows: Iterable[LabelledText], *, indent: str = "", label_cells: int = 0) -> Table:
-    """Texts behind their labels, which have styles; the texts are wrapped."""
+    """Create a table of labels with styles and texts. The texts are wrapped."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, min_width=label_cells)
     table.add_column(overflow="fold")

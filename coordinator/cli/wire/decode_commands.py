@@ -41,7 +41,7 @@ _INNER_MESSAGES: Final[dict[str, type[Any]]] = {
     "subscription": ConsumerProtocolSubscription,
     "assignment": ConsumerProtocolAssignment,
 }
-"""What bytes of a field of this name hold, where the group is one of consumers."""
+"""The messages in fields with these names, if the group uses the consumer protocol."""
 
 
 def annotate_inner(annotated: AnnotatedMessage, data: bytes) -> AnnotatedMessage:
@@ -72,7 +72,7 @@ def _create_inner_notes(cls: type[Any], note: FieldNote, data: bytes) -> list[Fi
 
 
 def format_lines(annotated: AnnotatedMessage) -> Iterator[str]:
-    """One line a field, aligned; the problem last."""
+    """Format each field as one aligned line, and the problem last."""
     notes = annotated.notes
     name_width = max((len(_indent_name(note)) for note in notes), default=0)
     kind_width = max((len(note.kind) for note in notes), default=0)
@@ -87,7 +87,7 @@ def format_lines(annotated: AnnotatedMessage) -> Iterator[str]:
 
 
 def format_json(annotated: AnnotatedMessage, **more: object) -> Iterator[str]:
-    """Print one JSON object for each field, with the attributes of the message, and the problem last."""
+    """Format each field as a JSON object with the attributes `more`, and the problem last."""
     path: list[str] = []
     for note in annotated.notes:
         del path[note.depth :]
@@ -111,7 +111,7 @@ def format_json(annotated: AnnotatedMessage, **more: object) -> Iterator[str]:
 
 
 def format_value(note: FieldNote) -> str:
-    """The value of a field for people."""
+    """Format the value of a field for people."""
     value = note.value
     if note.end == UNFINISHED:
         return "…"
@@ -163,7 +163,7 @@ def _list_messages() -> dict[str, Api | type[Any]]:
 
 
 def _find_class(name: str) -> type[Any]:
-    """A message by its name. Raises BadParameter."""
+    """Return the class of a message by its name. Raises BadParameter."""
     found = _list_messages().get(name)
     if found is None:
         hint = suggest(name, _list_messages())
@@ -307,7 +307,7 @@ def annotate_key(key: bytes) -> tuple[AnnotatedMessage, int]:
 
 
 def annotate_value(kind: int, value: bytes) -> AnnotatedMessage:
-    """The fields of the value that belongs to a key of a type, its version first."""
+    """Return the fields of the value that belongs to a key of type `kind`, its version first."""
     if len(value) < 2:
         return AnnotatedMessage([], f"a value of {len(value)} bytes")
     version = int.from_bytes(value[:2], "big", signed=True)
@@ -322,14 +322,14 @@ def annotate_value(kind: int, value: bytes) -> AnnotatedMessage:
 
 
 class _RecordPrinter:
-    """Prints records; remembers whether all were sound."""
+    """Prints records, and remembers whether all were valid."""
 
     def __init__(self, *, is_json: bool) -> None:
         self._is_json = is_json
         self.is_sound = True
 
     def print_record(self, where: str, key: bytes | None, value: bytes | None) -> None:
-        """One record: its place, key and value."""
+        """Print the place, the key and the value of a record."""
         if not self._is_json:
             click.echo(where)
         kind = -1

@@ -39,8 +39,8 @@ def parse_hex(text: str) -> bytes:
 
 
 def read_input(path: str | None, hex_text: str | None) -> bytes:
-    """The bytes of --hex, or of a file ("-" is standard input). Raises UsageError for none and for both, and for a
-    file that cannot be read."""
+    """Return the bytes of --hex, or of a file ("-" is standard input). Raises UsageError unless exactly one of
+    them is given, and for an unreadable file."""
     if (path is None) == (hex_text is None):
         raise click.UsageError("either FILE or --hex is required")
     if hex_text is not None:
