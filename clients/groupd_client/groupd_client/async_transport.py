@@ -1,4 +1,4 @@
-"""What the asynchronous client has beside the operations: requests over aiohttp, and forms of asyncio."""
+"""The transport of the asynchronous client: requests over aiohttp, sessions, and awaitable results."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -21,8 +21,8 @@ def sync_property(method: Method) -> Method:
 
 
 class AsyncTransport:
-    """Sends the requests of an `ApiEndpoint`. Between `open` and `close` it keeps connections; otherwise each
-    operation uses its own, so that none stays open in an event loop."""
+    """Sends the requests of an `ApiEndpoint`. Between `open` and `close` it keeps connections. Otherwise each
+    operation uses its own connection, so that no connection stays open in an event loop."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
@@ -89,7 +89,7 @@ class AsyncClientSession:
 
 
 class AsyncEntries(ABC):
-    """A ledger whose entries `await` reads."""
+    """A ledger. `await` returns its entries."""
 
     @abstractmethod
     async def entries(self) -> list[Value]:
@@ -110,7 +110,8 @@ Created = TypeVar("Created", bound=_Context)
 
 
 class Pending(Generic[Created]):
-    """A fault or namespace that groupd is to create: `await` creates it, `async with` also removes it."""
+    """A fault or namespace before its creation. `await` creates it; `async with` creates it and removes it at the
+    end."""
 
     def __init__(self, creation: Coroutine[Any, Any, Created]) -> None:
         self._creation = creation

@@ -17,7 +17,7 @@ from groupd_client.value import Value
 
 
 class Broker(Resource, FormerNames):
-    """The operations of every broker."""
+    """The operations of every broker. A request raises Problem if groupd refuses it, Unreachable without groupd."""
 
     def __init__(self, endpoint: ApiEndpoint, send: Send) -> None:
         super().__init__(self._send_operation)
@@ -39,14 +39,15 @@ class Broker(Resource, FormerNames):
         return self._call("GET", "namespaces", self._endpoint.namespace or "default")
 
     def advertise(self, **addresses: str) -> None:
-        """Set the advertised addresses for later requests: PLAINTEXT="localhost:49153"."""
+        """Set the advertised address of listeners for later requests, by listener:
+        PLAINTEXT="localhost:49153"."""
         name = self._endpoint.namespace or "default"
         self._call("PUT", "namespaces", name, "advertised", body=addresses)
 
     def topic(
         self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
     ) -> Value:
-        """Create a topic. Raises NameTaken."""
+        """Create a topic. The default of `partitions` is the broker's num.partitions. Raises NameTaken."""
         body = drop_none({"name": name, "partitions": partitions, "config": config})
         return self._call("POST", "topics", body=body)
 
@@ -70,7 +71,7 @@ class Broker(Resource, FormerNames):
 
     @property
     def clock(self) -> Clock:
-        """The clock of all groups without one of their own."""
+        """The default clock, which all groups without an own clock use."""
         return Clock(None, self._run)
 
     def fault(
@@ -83,9 +84,18 @@ class Broker(Resource, FormerNames):
         do: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Fault:
-        """Create a fault: a preset (`use`), or a condition on requests (`match`) or events (`on`) with an
-        action (`do`). `more` has `times`, `skip`, `probability`, `seed` and `duration` (the API's `for`). A
-        context manager removes the fault at the end of the block and releases its held requests."""
+        """Create a fault.
+
+        A context manager removes the fault at the end of the block and releases its held requests.
+
+        Args:
+            name: the name of the fault; None lets groupd choose one.
+            use: a preset, which the other arguments override.
+            match: a condition on requests.
+            on: a condition on events of groups.
+            do: the action.
+            more: `times`, `skip`, `probability`, `seed` and `duration` (the API's `for`).
+        """
         if "duration" in more:
             more["for"] = more.pop("duration")
         rule = {"name": name, "use": use, "match": match, "on": on, "do": do, **more}
@@ -103,11 +113,12 @@ class Broker(Resource, FormerNames):
     def violations(
         self, *, group: str | None = None, oracle: str | None = None, limit: int = 1000
     ) -> list[Any]:
-        """Return the violations that the oracles found, oldest first: wrong for every application."""
+        """Return the violations of the oracles, oldest first. A violation is wrong for every application."""
         return self._list_findings("violation", group, oracle, limit)
 
     def notices(self, *, group: str | None = None, oracle: str | None = None, limit: int = 1000) -> list[Any]:
-        """Return the notices of the oracles, oldest first: unusual, but some applications do it on purpose."""
+        """Return the notices of the oracles, oldest first. A notice is unusual, but some applications cause it on
+        purpose."""
         return self._list_findings("notice", group, oracle, limit)
 
     def _list_findings(self, severity: str, group: str | None, oracle: str | None, limit: int) -> list[Any]:
@@ -122,17 +133,28 @@ class Broker(Resource, FormerNames):
     def call(
         self, method: str, *path: str, body: Mapping[str, Any] | None = None, lasts_s: float = 0, **query: Any
     ) -> Any:
-        """Call any operation of the API, below /v1 or below this namespace: `broker.call("GET", "offsets")`."""
+        """Call any operation of the API, below /v1 or below this namespace: `broker.call("GET", "offsets")`.
+
+        `lasts_s` is the longest wait of the daemon in seconds, which is added to the timeout of the response.
+        """
         return self._call(method, *path, body=body, lasts_s=lasts_s, **query)
 
 
 class Groupd(ClientSession, Broker):
-    """A daemon. The operations of a broker act on the daemon's own broker. The client keeps connections, which
-    `close` or the end of a block closes."""
+    """A daemon, and the operations of its own broker. The client keeps connections until `close` or the end of a
+    block."""
 
     def __init__(self, url: str | None = None, *, token: str | None = None, actor: str | None = None) -> None:
-        """`url` is the HTTP address, by default http://127.0.0.1:9080; `token` its control.token; `actor` a
-        name of this client for the log and the ledger. Raises ValueError for an invalid URL."""
+        """Create a client, without connecting.
+
+        Args:
+            url: the HTTP address of the daemon, by default http://127.0.0.1:9080.
+            token: the control.token of the daemon.
+            actor: a name of this client for the log and the ledger.
+
+        Raises:
+            ValueError: the URL is invalid.
+        """
         ClientSession.__init__(self)
         Broker.__init__(self, parse_endpoint(url, token, actor), self._transport.run)
 
@@ -155,9 +177,20 @@ class Groupd(ClientSession, Broker):
         config: Mapping[str, Any] | None = None,
         durable: bool = False,
     ) -> "Namespace":
-        """Create a separate broker on its own port, with files in memory. `name` is chosen by groupd if None;
-        `topics` has the number of partitions by topic; `config` has properties by Kafka's names. A context
-        manager removes the broker at the end of the block. Raises NameTaken, BadRequest."""
+        """Create a separate broker on its own port.
+
+        A context manager removes the broker at the end of the block.
+
+        Args:
+            name: the name of the namespace; None lets groupd choose one.
+            topics: the number of partitions by topic.
+            config: properties by Kafka's names.
+            durable: whether its files are on the disk instead of in memory.
+
+        Raises:
+            NameTaken: the name is already in use.
+            BadRequest: a topic or a property is invalid.
+        """
         texts = None if config is None else {key: format_property(value) for key, value in config.items()}
         return self._create_namespace(
             {"name": name, "topics": topics, "config": texts, "durable": durable or None}
@@ -183,7 +216,7 @@ class Namespace(Broker):
     """A separate broker in the daemon's process."""
 
     def __init__(self, endpoint: ApiEndpoint, send: Send, described: Value) -> None:
-        """`described` is the description from the creation; it becomes the last one that the daemon returned."""
+        """Create the namespace of a description by the daemon. The last description is kept."""
         super().__init__(endpoint, send)
         self.described = described
 

@@ -53,7 +53,7 @@ class Fault(Resource):
         return self._call("GET")
 
     def wait(self, hit: int = 1, within: Span = DEFAULT_WAIT) -> Value:
-        """Wait until the fault has `hit` hits. Raises NotMet."""
+        """Wait at most `within` until the fault has had `hit` hits since its creation. Raises NotMet."""
         __tracebackhide__ = True
         return self._call("POST", "wait", body={"hit": hit, "within": within}, lasts_s=seconds(within))
 
@@ -128,7 +128,8 @@ class Group(Resource):
         return self._call("GET", "explain")
 
     def wait(self, *, within: Span = DEFAULT_WAIT, **conditions: Unpack[Conditions]) -> Value:
-        """Wait until all conditions hold at once. Raises NotMet with the reason on timeout."""
+        """Wait at most `within`, in real time, until all conditions hold at once. Raises NotMet with the reason
+        on timeout."""
         __tracebackhide__ = True
         body = {**drop_none(conditions), "within": within}
         return self._call("POST", "wait", body=body, lasts_s=seconds(within))
@@ -164,7 +165,7 @@ class Group(Resource):
         return self.member(reference).expire()
 
     def send_away(self, reference: str, reason: str | None = None) -> Value:
-        """Remove a member, as Kafka's Admin client does."""
+        """Remove a member with LeaveGroup, as Kafka's Admin client does."""
         return self.member(reference).remove(reason)
 
     def disconnect(self, reference: str) -> Value:
@@ -179,19 +180,26 @@ class Group(Resource):
         settle: Span = DEFAULT_SETTLE,
         to: int | None = None,
     ) -> Value:
-        """Move the coordinator of the group. Requests get NOT_COORDINATOR for `not_coordinator`, then
-        COORDINATOR_LOAD_IN_PROGRESS for `loading`. The call returns when the members are back, after `settle`
-        at the latest. `to` is the id of the new coordinator."""
+        """Move the coordinator of the group, and wait until the members are back.
+
+        Args:
+            not_coordinator: how long requests get NOT_COORDINATOR.
+            loading: how long requests then get COORDINATOR_LOAD_IN_PROGRESS.
+            settle: the maximum time to wait for the members.
+            to: the node id of the new coordinator; None for the current one.
+        """
         spans = {"not_coordinator": not_coordinator, "loading": loading, "settle": settle}
         body = {**spans, **drop_none({"to": to})}
         return self._call("POST", "failover", body=body, lasts_s=sum(map(seconds, spans.values())))
 
     def set_offsets(self, offsets: Mapping[str, int | str], *, dry_run: bool = False) -> Value:
-        """Set offsets of a group without members: {"orders-0": 41}."""
+        """Set offsets of a group without members by partition: {"orders-0": 41}. A dry run only returns the
+        changes."""
         return self._call("PUT", "offsets", body={"offsets": offsets, "dry_run": dry_run})
 
     def expire_offsets(self, at: int | str, *, topics: Sequence[str] = ()) -> Value:
-        """Run the offset expiry check as of a later time: "+8d"."""
+        """Expire the offsets with a retention that ends by a later time: "+8d" from the group time, or Unix time in
+        milliseconds. `topics` limits the expiry to these topics."""
         return self._call("POST", "offsets", "expire", body={"at": at, "topics": list(topics)})
 
     def delete(self) -> None:
@@ -244,7 +252,7 @@ class Member(Resource):
         return self._call("POST", "expire")
 
     def remove(self, reason: str | None = None) -> Value:
-        """Remove the member, as Kafka's Admin client does."""
+        """Remove the member with LeaveGroup, as Kafka's Admin client does."""
         return self._call("POST", "remove", body=drop_none({"reason": reason}))
 
     def disconnect(self) -> Value:
@@ -253,40 +261,45 @@ class Member(Resource):
 
 
 class Clock(Resource):
-    """The clock of a group, or of all groups without a clock of their own (None)."""
+    """The clock of a group, or for None the default clock, which all groups without an own clock use."""
 
     def __init__(self, group_id: str | None, run: Run) -> None:
         super().__init__(run, *(() if group_id is None else ("groups", group_id)), "clock")
 
     @property
     def state(self) -> Value:
-        """Return the state of the clock: `frozen`, and its `next` deadlines."""
+        """Return the state of the clock: `frozen`, and the `next` deadline of the group."""
         return self._call("GET")
 
     def freeze(self, *, except_gone: bool = False) -> Value:
-        """Stop the clock. With `except_gone` sessions of disconnected members can still expire."""
+        """Freeze the clock. With `except_gone` the sessions of disconnected members can still expire."""
         body = {"frozen": True, "except": "gone"} if except_gone else {"frozen": True}
         return self._call("PUT", body=body)
 
     def run(self) -> Value:
-        """Start the stopped clock again."""
+        """Start the frozen clock again."""
         return self._call("PUT", body={"frozen": False})
 
     def advance(
         self, by: Span, *, silent: Sequence[str] | None = None, settle: Span = DEFAULT_SETTLE
     ) -> Value:
-        """Advance the clock by a duration. Connected members keep their sessions; disconnected and `silent`
-        members do not. Raises ClockStopped if a connected member still has to act, for example to rejoin."""
+        """Advance the clock by a duration.
+
+        Connected members keep their sessions; disconnected and `silent` members do not. `settle` is the real time
+        for which groupd waits for a connected member that still has to act, for example to rejoin. Raises
+        ClockStopped if the member does not act.
+        """
         body = drop_none({"by": by, "silent": silent, "settle": settle})
         return self._call("POST", "advance", body=body, lasts_s=seconds(settle) * 10)
 
     def step(self, *, silent: Sequence[str] | None = None, settle: Span = DEFAULT_SETTLE) -> Value:
-        """Advance the clock to its next deadline."""
+        """Advance the clock to its next deadline. Arguments are those of `advance`."""
         body = drop_none({"silent": silent, "settle": settle})
         return self._call("POST", "step", body=body, lasts_s=seconds(settle) * 10)
 
     def reset(self) -> None:
-        """Return the clock to the time of the process."""
+        """Remove the clock. The group uses the default clock or the time of the process; deadlines keep their
+        remaining time."""
         self._call("DELETE")
 
 
@@ -302,7 +315,7 @@ class StandIn(Resource):
         return self._call("POST", "leave")
 
     def stall(self) -> Value:
-        """Stop sending requests, as a paused process."""
+        """Stop sending requests, as a paused process does."""
         return self._call("POST", "stall")
 
     def rejoin(self) -> Value:

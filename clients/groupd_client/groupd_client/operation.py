@@ -1,4 +1,4 @@
-"""Requests and answers of the API as values, without I/O. Both clients use them.
+"""Requests and responses of the API as values, without I/O. Both clients use them.
 
 An `Operation` describes a call. `ApiEndpoint.create_request` turns it into an HTTP request, and
 `ApiEndpoint.read_answer` turns the HTTP response into a value or an exception.
@@ -34,8 +34,8 @@ Span = int | str | timedelta
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A call of the API. `path` has the names below /v1, or below the namespace; `lasts_s` is the longest wait
-    of the daemon in seconds; `is_text` requests a response as text for people."""
+    """A call of the API. `path` has the names below /v1, or below the namespace. `lasts_s` is the longest wait of
+    the daemon in seconds. `is_text` requests the response as text for people."""
 
     method: str
     path: tuple[str, ...]
@@ -57,8 +57,8 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ApiEndpoint:
-    """The address of a broker in a daemon, and the identity of the client. `namespace` None is the daemon's own
-    broker. `actor` appears in the daemon's log and ledger."""
+    """The address of a broker in a daemon, and the identity of the client. `namespace` None means the daemon's
+    own broker. `actor` appears in the daemon's log and ledger."""
 
     url: str
     token: str | None = None
@@ -165,12 +165,12 @@ def seconds(span: Span) -> float:
 
 
 def drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with a value."""
+    """Return the fields with a value other than None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def format_property(value: Any) -> str:
-    """Return the value of a property as a properties file has it."""
+    """Return the text of a property's value in a properties file."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -186,7 +186,8 @@ def _plain(value: Any) -> Any:
 
 
 def _quoted(name: str) -> str:
-    """A name in a path. One of dots only would mean a place in the path."""
+    """Quote a name for a path. Dots are escaped in a name of dots only, which would otherwise be a relative
+    path."""
     quoted = quote(name, safe="")
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 

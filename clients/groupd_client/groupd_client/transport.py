@@ -1,4 +1,4 @@
-"""What the synchronous client has beside the operations: requests over urllib3, and the ledger as a sequence."""
+"""The transport of the synchronous client: requests over urllib3, sessions, and the ledger as a sequence."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence

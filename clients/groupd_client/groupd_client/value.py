@@ -1,11 +1,11 @@
-"""What a daemon answers: JSON, with its fields as attributes."""
+"""JSON values from a daemon, with fields as attributes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 
 class Value(Mapping[str, Any]):
-    """An object of JSON. `value.generation_id` is `value["generation_id"]`; objects inside are values as well."""
+    """A JSON object. `value.generation_id` is `value["generation_id"]`. Objects within it are values as well."""
 
     __slots__ = ("_fields",)
 
@@ -34,7 +34,7 @@ class Value(Mapping[str, Any]):
 
 
 def as_value(json: Any) -> Any:
-    """What JSON means here: objects become values, also those in lists."""
+    """Convert the objects in a JSON value to `Value`, also those in lists."""
     if isinstance(json, dict):
         return Value(json)
     if isinstance(json, list):

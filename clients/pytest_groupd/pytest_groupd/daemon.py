@@ -24,7 +24,7 @@ from pytest_groupd import __version__
 
 START_TIMEOUT_S: Final = 60.0
 PULL_TIMEOUT_S: Final = 600.0
-"""How long a container may take: the engine may have to pull the image first."""
+"""The start timeout of a container in seconds. The engine may have to pull the image first."""
 STOP_TIMEOUT_S: Final = 20.0
 
 _READY: Final = re.compile(r"groupd ready kafka=\S+ http=(\S+) ")
@@ -42,9 +42,10 @@ class CannotStart(GroupdError):
 
 
 class DaemonChoice(NamedTuple):
-    """What one source of settings (options, environment, configuration file) says about the daemon.
+    """The daemon that one source of settings (options, environment, configuration file) selects.
 
-    `url` of a running daemon, `command` that starts one, or image of a `container`. The first that is set counts.
+    It is the `url` of a running daemon, the `command` that starts one, or the image of a `container`. The first
+    one that is set counts.
     """
 
     url: str | None = None
@@ -96,7 +97,7 @@ def find_command(configured: str) -> list[str]:
 
 
 def _fits(version: str) -> bool:
-    """Whether a daemon of this version serves this plugin: before 1.0 a minor version may change the API."""
+    """Return whether a daemon of this version fits this plugin. Before 1.0 a minor version may change the API."""
     return version.split(".")[:_COMPATIBLE_PARTS] == __version__.split(".")[:_COMPATIBLE_PARTS]
 
 
@@ -133,13 +134,13 @@ class Daemon(Groupd):
 
 
 class SpawnedDaemon(Daemon):
-    """A daemon of the tests. It starts with the first test that needs it, and again after a test that ended
-    it."""
+    """A daemon of the tests. The first test that needs it starts it. If a test ends it, the next test starts it
+    again."""
 
     _start_timeout_s = START_TIMEOUT_S
 
     def __init__(self, command: Sequence[str], properties: Sequence[str]) -> None:
-        """`properties` are `NAME=VALUE` each."""
+        """Create the daemon without starting it. Each of the `properties` is `NAME=VALUE`."""
         super().__init__("http://127.0.0.1:1", None)
         self._command = list(command)
         self._options = [
@@ -158,7 +159,7 @@ class SpawnedDaemon(Daemon):
         command = self._create_command(self._directory.name)
         with open(self._log_path, "wb") as log:
             try:
-                # What the environment sets for another daemon is not meant for this one.
+                # The environment may have settings for another daemon.
                 environment = {
                     name: text for name, text in os.environ.items() if not name.startswith("KAFKA_")
                 }
@@ -186,7 +187,7 @@ class SpawnedDaemon(Daemon):
             raise
 
     def _create_command(self, directory: str) -> list[str]:
-        """Return the whole command line. `directory` is empty and belongs to this run of the daemon."""
+        """Return the whole command line. `directory` is an empty directory for this run of the daemon."""
         return [*self._command, *self._options, "--data-dir", f"{directory}/data"]
 
     @staticmethod
@@ -252,7 +253,8 @@ class ContainerDaemon(SpawnedDaemon):
     _start_timeout_s = PULL_TIMEOUT_S
 
     def __init__(self, image: str, properties: Sequence[str]) -> None:
-        """Start the container. `properties` are `NAME=VALUE`. Raises CannotStart without a container engine."""
+        """Create the daemon without starting it. Each of the `properties` is `NAME=VALUE`. Raises CannotStart
+        without a container engine."""
         engine = shutil.which("docker") or shutil.which("podman")
         if engine is None:
             raise CannotStart(
@@ -264,13 +266,13 @@ class ContainerDaemon(SpawnedDaemon):
         self._name = ""
 
     def _create_command(self, directory: str) -> list[str]:
-        # The data stay in the directory that the image has for them: the container has no directory of the host.
+        # The data stay in the directory of the image, because the container mounts no directory of the host.
         self._name = f"pytest-groupd-{uuid.uuid4().hex[:12]}"
         *run, image = self._command
         return [*run, "--name", self._name, image, *self._options]
 
     def _kill(self, process: subprocess.Popen[str]) -> None:
-        # To kill `docker run` would leave the container.
+        # Killing `docker run` would not stop the container.
         subprocess.run([self._engine, "rm", "--force", self._name], capture_output=True, check=False)
         super()._kill(process)
 

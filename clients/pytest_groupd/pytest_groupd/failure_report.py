@@ -37,8 +37,8 @@ def violations_text(violations: list[Any]) -> str:
 
 def create_sections(broker: Namespace) -> list[tuple[str, str]]:
     """Return titles and texts for a failed test: the explanation, the offsets, the last commits and the ledger of
-    each group, then violations and notices. Where groupd does not answer, the text is the error. Groups that were
-    removed during the test come last, with the time and the reason."""
+    each group, then violations and notices. Groups that were removed during the test come last, with the time and
+    the reason. If groupd does not respond, the text is the error."""
     groups = _list_group_ids(broker)
     found = []
     for group_id in groups[:MAX_GROUPS]:
@@ -96,7 +96,7 @@ def _list_group_ids(broker: Namespace) -> list[str]:
         found = broker.call("GET", "groups")
     except GroupdError:
         return []
-    # A daemon of an earlier version does not tell which groups were removed.
+    # Daemons of earlier versions have no list of removed groups.
     removed = [removal.group_id for removal in found.get("removed", ())]
     return sorted(group.group_id for group in found.groups) + removed
 

@@ -8,8 +8,9 @@ import pytest
 
 @dataclass(frozen=True, slots=True)
 class BrokerMark:
-    """`topics` with their partitions and `config`, by Kafka's names, of the broker; `allow`: the test
-    accepts violations of these oracles; `errors`: it fails on notices of these; `record`: groups to record."""
+    """The settings of a test. `topics` (with numbers of partitions) and `config` (by Kafka's names) are for its
+    broker. `allow`: violations of these oracles do not fail the test. `errors`: notices of these oracles fail the
+    test. `record`: the groups to record."""
 
     topics: dict[str, int] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)

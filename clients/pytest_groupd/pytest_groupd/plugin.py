@@ -1,7 +1,7 @@
-"""The plugin: a daemon for all tests of a process, and a broker of its own in it for each test.
+"""The pytest plugin: one daemon for all tests of a process, and in it a separate broker for each test.
 
-A test that fails is reported with what each group waited for, why it rebalanced, and what the oracles found; a
-test that passes fails all the same where an oracle found a violation. Notices of oracles do not fail a test.
+The report of a failed test has the waits and the rebalances of each group, with their causes, and the findings of
+the oracles. A violation fails a test that has passed otherwise. Notices do not fail a test.
 """
 
 import os
@@ -80,9 +80,10 @@ def _fail(reason: str) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def groupd(pytestconfig: pytest.Config) -> Iterator[Daemon]:
-    """The daemon, as `groupd_client.Groupd`: one for each process of tests, or the one that --groupd names.
+    """The daemon, as `groupd_client.Groupd`: one for each process of tests, or the running one that --groupd
+    selects.
 
-    Options come before the environment, and that before the configuration file.
+    Options take precedence over the environment, and the environment over the configuration file.
     """
     option, setting, environment = pytestconfig.getoption, pytestconfig.getini, os.environ.get
     choices = (
@@ -120,7 +121,7 @@ def broker(request: pytest.FixtureRequest, groupd: Daemon) -> Iterator[Namespace
     try:
         namespace.remove()
     except GroupdError as error:
-        # A daemon that has ended has no namespace, and the report of the test names its end.
+        # An ended daemon has no namespaces, and the report of the test contains its end.
         if groupd.describe_end() is None:
             _fail(f"the broker of the test cannot be removed: {error}")
 

@@ -92,5 +92,5 @@ def _format_commit(commit: Any) -> str:
 
 
 def escape(line: str) -> str:
-    """Return the line with control and bidirectional characters escaped, because a terminal would obey them."""
+    """Escape control and bidirectional characters of a line, because a terminal would interpret them."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
