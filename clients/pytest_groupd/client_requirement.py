@@ -34,7 +34,7 @@ class CloneHook(BuildHookInterface[BuilderConfig]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         client = _find_client(self.root)
         if client is not None:
-            # pip refuses a folder as a requirement beside an editable installation of the same folder. The command of
-            # an editable installation names both folders.
+            # pip refuses a folder as a requirement beside an editable installation of that folder. The command
+            # of an editable installation names both folders.
             place = f" @ {client.as_uri()}" if version == "standard" else f">={self.metadata.version}"
             build_data["dependencies"].append(f"groupd-client{place}")
