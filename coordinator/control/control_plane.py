@@ -115,9 +115,8 @@ class ControlPlane:
         await self.ledger.close()
 
     def close(self, ended_scope: str | None = "this process") -> None:
-        """End all waits, holds and recordings. `ended_scope` names for the log what ends while its files stay; None
-        if the files are deleted as well.
-        """
+        """End all waits, holds and recordings. `ended_scope` names in the log the owner of the clocks that end
+        although files remain; None if the files are deleted as well."""
         self.lag_histories.close()
         self.recordings.close()
         self.stand_ins.close()

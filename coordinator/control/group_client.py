@@ -63,9 +63,8 @@ class InternalGroupClient:
     def __init__(
         self, runtime: Runtime[GroupShard], arrival: clock.Arrival, ownership: PartitionOwnership
     ) -> None:
-        """Create a client. `arrival` is the time that the engine uses as that of the current request; `ownership`
-        knows the coordinators.
-        """
+        """Create a client. `arrival` is the engine's time of the current request. `ownership` knows the
+        coordinator of each partition."""
         self._runtime = runtime
         self._arrival = arrival
         self._ownership = ownership

@@ -84,10 +84,10 @@ def _mixed_partition(partition: tuple[str, int]) -> int:
 
 
 def compile_include_list(text: str) -> re.Pattern[str]:
-    """Return the pattern of an include list: an expression, or several with commas between them. Raises UsageError
-    for an invalid expression.
+    """Return the pattern of an include list: an expression, or several with commas between them. Raises
+    UsageError for an invalid expression.
 
-    Java's expressions and Python's agree in what names of topics need.
+    For topic names, Java's and Python's regular expressions are sufficiently alike.
     """
     cleaned = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
     try:

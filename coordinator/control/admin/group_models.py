@@ -11,8 +11,9 @@ from coordinator.core.wire_name import wire_name
 
 @wire_name("ConsumerMemberDescription")
 class ConsumerMemberDescription(Struct, frozen=True, kw_only=True):
-    """Further fields of a member of a consumer group (KIP-848): its epoch and state, the partitions to revoke
-    (within `revokes_left_ms`; null: until its session ends), and its target assignment by topic."""
+    """Further fields of a member of a consumer group (KIP-848). `revoking` are the partitions that it has to
+    revoke within `revokes_left_ms`, or before its session ends if that is null. `target` is its target assignment
+    by topic."""
 
     member_epoch: int
     state: str
@@ -26,11 +27,17 @@ class ConsumerMemberDescription(Struct, frozen=True, kw_only=True):
 
 @wire_name("MemberDescription")
 class MemberDescription(Struct, frozen=True, kw_only=True):
-    """A member. `is_connected`: it has a connection, as far as known; `connection_closed_ms_ago`: the time
-    since its connection closed. `awaits`: its parked request (JoinGroup, SyncGroup). `subscription` and
-    `assignment` (partitions by topic) are null if they are not of the consumer protocol. `consumer` is null
-    except in consumer groups. A subscription that is too large to decode is null, and
-    `is_subscription_too_large` is true."""
+    """A member.
+
+    - `is_connected`: it has an open connection, as far as groupd knows.
+    - `connection_closed_ms_ago`: the time since its connection closed, null for an open connection or an unknown
+      time.
+    - `silent_ms`: the time since its last request.
+    - `awaits`: its parked request (JoinGroup, SyncGroup), null without one.
+    - `subscription` and `assignment` (partitions by topic): null if they are not of the consumer protocol.
+    - `is_subscription_too_large`: the subscription is too large to decode, and `subscription` is null.
+    - `consumer`: null except in consumer groups.
+    """
 
     member_id: str
     group_instance_id: str | None
@@ -106,8 +113,9 @@ class GroupSummary(Struct, frozen=True, kw_only=True):
 
 @wire_name("GroupDescription")
 class GroupDescription(Struct, frozen=True, kw_only=True):
-    """A group. `unowned` are partitions of subscribed topics without an owner in a Stable group, by topic. For a
-    consumer group `generation_id` is the epoch and `assignment_epoch` that of the target; null for other groups."""
+    """A group. `unowned` are the partitions of subscribed topics without an owner in a Stable group, by topic. In
+    a consumer group `generation_id` is the group epoch and `assignment_epoch` the epoch of the target; the latter
+    is null for other groups."""
 
     group_id: str
     type: str
@@ -127,9 +135,9 @@ class GroupDescription(Struct, frozen=True, kw_only=True):
 
 @wire_name("OffsetDescription")
 class OffsetDescription(Struct, frozen=True, kw_only=True):
-    """The progress of a group in one partition. `offset` is the committed offset, or null. `log_start_offset`
-    and `end_offset` are null if the partition does not exist, its log is offline, or another broker leads it.
-    `lag` is null if one of them is unknown. `member_id` is the assigned member, or null."""
+    """The progress of a group in one partition. `offset` is the committed offset, or null. `log_start_offset` and
+    `end_offset` are null if the partition does not exist, its log is offline, or another broker leads it. `lag`
+    is null without a known offset or end. `member_id` is the assigned member, or null."""
 
     topic: str
     partition: int
@@ -154,7 +162,8 @@ class GroupOffsets(Struct, frozen=True, kw_only=True):
 
 @wire_name("OffsetChange")
 class OffsetChange(Struct, frozen=True, kw_only=True):
-    """The change of one offset; `before` is null without a previous commit."""
+    """The change of one committed offset from `before` to `offset`. `before` is null without a previous
+    commit."""
 
     topic: str
     partition: int

@@ -1,14 +1,15 @@
 """Oracles for committed offsets.
 
-`commit_beyond_end`: an offset lies behind the end of its partition. A consumer that continues there reads
-nothing, or restarts where auto.offset.reset says.
+`commit_beyond_end`: an offset lies beyond the end of its partition. A consumer that continues there reads
+nothing, or restarts at the position that auto.offset.reset selects.
 
-`commit_went_back`: a member's commit lowers an offset. The records are processed again, perhaps because an
-old owner overwrote the progress of a new one. Offsets that a tool sets while the group is empty do not count.
+`commit_went_back`: a member's commit lowers an offset. The records are processed again. A possible cause is an
+old owner that overwrites the progress of a new one. Offsets that a tool sets while the group is empty do not
+count.
 
-`zombie_commit`: the coordinator refused a commit because its sender is no longer a member or missed a
-generation. Another member may process the same records again, or has done so. A commit without membership, as
-by a tool, does not count.
+`zombie_commit`: the coordinator refused a commit because its sender is no longer a member or missed a generation.
+Another member may process the same records again, or has done so. A commit without membership, as by a tool, does
+not count.
 """
 
 from collections.abc import Hashable

@@ -1,7 +1,6 @@
-"""The interface of a condition on a group, and conditions on its state, its members and its completed
-rebalances.
+"""The interface of a condition on a group, and conditions on its state, its members and its completed rebalances.
 
-A rebalance counts however short it was, because the ledger has it. All text is printable.
+The ledger has an entry for each rebalance, so even a very short one counts. All text is printable.
 """
 
 from typing import Any, Protocol

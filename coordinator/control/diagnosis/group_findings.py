@@ -1,7 +1,7 @@
-"""Findings about a group, each with a sentence and perhaps a hint.
+"""Findings about a group, each with a sentence and an optional hint.
 
-They are of three kinds: members that block the group (disconnected, silent, refused, or forgotten by their
-own client), oddities of assignments and subscriptions, and settings of members that do not fit each other.
+There are three kinds: members that block the group (disconnected, silent, refused, or abandoned by their own
+client), unusual assignments and subscriptions, and settings of members that conflict.
 """
 
 from collections.abc import Iterator

@@ -53,14 +53,15 @@ class ConnectionState(Struct, frozen=True):
 
 
 class LogEnds(Struct, frozen=True):
-    """The start of a partition's records, and their end for consumers."""
+    """The log start offset of a partition, and the end offset for consumers."""
 
     start: int
     end: int
 
 
 class Lag(NamedTuple):
-    """The lag of a partition, None while it is offline; without a commit, counted from the log start."""
+    """The lag of a partition, None while the partition is offline. Without a commit it counts from the log start
+    offset."""
 
     lag: int | None
     has_commit: bool
@@ -209,9 +210,10 @@ class GroupSnapshot:
 
     @property
     def quiet_ms(self) -> int | None:
-        """Return the milliseconds since the last rebalance in group time, or None during a rebalance.
+        """The milliseconds since the last rebalance in group time, or None during a rebalance.
 
-        A group whose log does not have that time counts as always quiet.
+        Without that time in the log of the group the value is the Unix time of the group's clock, which exceeds
+        any wanted duration.
         """
         view = self.view
         if view is None or view.rebalance is not None or view.state not in (STABLE.value, EMPTY.value):

@@ -36,13 +36,15 @@ FaultPoint = Literal[
 
 @wire_name("Match")
 class RequestMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The attributes of a request. All of them must match, and a missing attribute never matches. An empty
-    list is not a condition.
+    """Conditions on the attributes of a request. All of them must match, and a missing attribute never matches.
+    An empty list is not a condition.
 
-    `state`, `members` and `role` are those of the group, and of the sender in it, when the coordinator gets
-    the request. `generation` is that of the request, or else of the group. `first_join`: the sender of a
-    JoinGroup is not a member yet. `connection` "first": the first connection of the client since the fault
-    was created. `error`: an error in the response, at `answer` and `before_answer`.
+    - `state` and `members` (their number): attributes of the group at the arrival of the request.
+    - `role`: the role of the sender in the group.
+    - `generation`: the generation in the request, or else the generation of the group.
+    - `first_join`: whether the sender of a JoinGroup is not a member yet.
+    - `connection` "first": the first connection of the client since the fault was created.
+    - `error`: an error in the response, at `answer` and `before_answer`.
     """
 
     api: NamePattern | None = None
@@ -64,8 +66,8 @@ class RequestMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @wire_name("OnEvent")
 class EventMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The event of a group: the name of its class, such as GroupStabilized. An empty list is not a condition,
-    except that `event` needs at least one name."""
+    """Conditions on the event of a group. `event` has names of its class, such as GroupStabilized. An empty list
+    is not a condition, but `event` needs at least one name."""
 
     event: NamePattern
     group: NamePattern | None = None
@@ -85,7 +87,7 @@ class Delay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @wire_name("ToldCoordinator")
 class FakeCoordinator(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The coordinator that FindCoordinator returns."""
+    """The coordinator that a fault puts into a response to FindCoordinator."""
 
     node_id: int
     host: str
@@ -104,12 +106,15 @@ class FailoverSpans(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @wire_name("Do")
 class ActionSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The action of a fault, exactly one. `partitions` ("orders-0", "orders-*") restrict an `error`; the
-    other partitions get their normal result, and an empty list means all. `torn_bytes` is the number of bytes
-    of an append that reach the file before it fails or the process ends.
+    """The action of a fault. Exactly one action must be set.
 
-    On an event, `failover`, `freeze`, `disconnect` and `expire` act on the group of the event. The last two
-    name members by member id, instance id or client id. `release` names a fault.
+    - `partitions` ("orders-0", "orders-*") limits an `error`. Other partitions get their normal result; an empty
+      list means all partitions.
+    - `torn_bytes`: the number of bytes of an append that reach the file before the append fails or the process
+      ends.
+    - `failover`, `freeze`, `disconnect` and `expire` follow an event and act on its group. `disconnect` and
+      `expire` name members by member id, instance id or client id.
+    - `release` names the fault to release.
     """
 
     at: FaultPoint | None = None
@@ -133,10 +138,15 @@ class ActionSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 @wire_name("FaultRule")
 class FaultRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A fault. `name`: null lets the daemon choose. `use`: a preset, which the other fields override. The
-    fault skips `skip` matches and then acts `times` times (default 1, null without a limit), each time with
-    this `probability`, from a generator seeded by `seed`. After the duration `for` the fault ends and
-    releases its held requests."""
+    """A fault.
+
+    - `name`: by default groupd chooses one.
+    - `use`: a preset, which the other fields override.
+    - `skip`: the number of matches to skip.
+    - `times`: the number of hits, by default 1, null for no limit.
+    - `probability`: the probability of a hit, from a generator with the seed `seed`.
+    - `for`: the duration after which the fault ends and releases its held requests.
+    """
 
     name: str | None = None
     use: str | None = None
@@ -164,9 +174,14 @@ class LastHit(Struct, frozen=True, kw_only=True):
 
 @wire_name("FaultStatus")
 class FaultStatus(Struct, frozen=True, kw_only=True):
-    """The current status of a fault: the number of matching requests (responses, events), of hits, and of
-    requests and responses that it holds, delays or has swallowed now. `state` is "active", "spent" (it has acted
-    `times` times) or "over" (its duration has ended)."""
+    """The current status of a fault.
+
+    - `state`: "active", "spent" (it has acted `times` times) or "over" (its duration has ended).
+    - `matched`: the number of matching requests, responses or events.
+    - `hit`: the number of hits.
+    - `holding`: the number of requests and responses that it holds, delays or has swallowed now.
+    - `made_ms`: the Unix time of its creation. `by` is the operator that created it.
+    """
 
     name: str
     state: str

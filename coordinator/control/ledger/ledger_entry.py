@@ -49,7 +49,7 @@ one means that the group's clock was moved or frozen."""
 
 @wire_name("RealTimes")
 class RealTimes(Struct, frozen=True, kw_only=True):
-    """The durations of a rebalance in the time of the process; null while it is open."""
+    """The durations of a rebalance in the time of the process, in milliseconds."""
 
     join_ms: int
     sync_ms: int
@@ -58,8 +58,9 @@ class RealTimes(Struct, frozen=True, kw_only=True):
 
 @wire_name("ActorSeen")
 class ActorSilence(Struct, frozen=True, kw_only=True):
-    """The silence of the client that began a rebalance: the time since its last request, and since its
-    connection closed, in the time of the process. Null: unknown, or connected."""
+    """The silence of the client that caused a rebalance, in the time of the process: the time since its last
+    request, and the time since its connection closed. Null means that the time is unknown, or that the client is
+    connected."""
 
     last_heard_ms_ago: int | None
     connection_closed_ms_ago: int | None
@@ -88,18 +89,28 @@ class RelatedAction(Struct, frozen=True, kw_only=True):
 
 @wire_name("MemberStory")
 class MemberTimeline(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The actions of a member in a rebalance. Times are from its start; null: the action did not happen.
-    `told_after_ms`: it learned that it must rejoin; `synced_after_ms`: it sent SyncGroup; `awaited_ms`: the
-    group waited for it so long; `owned` (by topic), `gained` and `lost` ("orders-2"): its partitions,
-    compared with its last Stable generation. Long lists are cut, and the counts are exact. `owned` is null if
-    it is missing or not of the consumer protocol. `gone`: the reason why it left; `missed_generations`:
-    generations that it was not in, or does not know.
+    """The actions of a member in a rebalance. Times count from the start of the rebalance in milliseconds; null
+    means that the action did not happen. Long lists are cut, but the counts are exact.
 
-    For a consumer group: `told_after_ms` is the first heartbeat after the computation of the target,
-    `reached_after_ms` the time when it had its whole target, `awaited_ms` the time between; `owned` is its
-    target, `gained` and `lost` compare it with the target before. It still has to revoke `revoking_count`
-    partitions, and had some to revoke for `revoking_ms`, possibly since an earlier epoch. Other members still
-    own `missing_count` of its partitions. Fields without a value are omitted, as in classic groups."""
+    - `told_after_ms`: the member learned that it must rejoin.
+    - `rejoined_after_ms`, `synced_after_ms`: it sent JoinGroup and SyncGroup.
+    - `awaited_ms`: the time for which the group waited for it.
+    - `owned`: its partitions by topic; null without an assignment of the consumer protocol.
+    - `gained` and `lost` ("orders-2"): the differences from its last Stable generation.
+    - `gone`: the reason why it left.
+    - `missed_generations`: the generations that it was not in, or does not know.
+
+    In a consumer group:
+
+    - `told_after_ms`: its first heartbeat after the computation of the target.
+    - `reached_after_ms`: it had its whole target. `awaited_ms` is the time from the computation until then.
+    - `owned`: its target. `gained` and `lost` are the differences from the previous target.
+    - `revoking_count`: the number of partitions that it still has to revoke.
+    - `revoking_ms`: the time for which it has had partitions to revoke, possibly since an earlier epoch.
+    - `missing_count`: the number of its partitions that other members still own.
+
+    Fields without a value are omitted.
+    """
 
     member_id: str
     group_instance_id: str | None
@@ -141,21 +152,31 @@ class LongestWait(Struct, frozen=True, kw_only=True):
 class LedgerEntry(Struct, frozen=True, kw_only=True):
     """One generation of a group, or an attempt that failed.
 
-    Durations are group time, except under `real`. Members are those of the generation and those lost on the way to
-    it; of a large group only some are named (`members_left_out` counts the others).
+    Durations are group time in milliseconds, except under `real`. Members are those of the generation and those
+    that left during the rebalance. An entry of a large group names only some of them.
 
-    `seq` is the number of the event that closed it (of an open one: of its last event), so that entries and the
-    stream can be put in one order; `generation_id` is the resulting generation; `cause` is a short phrase,
-    `reason` Kafka's sentence, `client_reason` the reason that the client gave. `attempts` is the number of the
-    attempt: above 1 if the previous one was replaced in its sync phase. `started_ms` is Unix time, `group_time_ms`
-    the time of the group's clock at that moment. `total_ms` ends when the group was Stable or Empty. `leader` is
-    the client id of the leader. `members_count` and `gone_count` count all members, named or not. `unowned` are
-    unassigned partitions of subscribed topics; empty if unknown.
+    - `seq`: the number of the event that closed the entry, or of the last event of an open entry. It orders
+      entries and stream events.
+    - `generation_id`: the resulting generation.
+    - `cause`: a short phrase. `reason` is Kafka's sentence, `client_reason` the reason that the client gave.
+    - `also`: actions of operators during the rebalance or shortly before it.
+    - `attempts`: the number of the attempt. It is above 1 if the previous attempt was replaced in its sync phase.
+    - `started_ms`: Unix time. `group_time_ms` is the time of the group's clock at that moment.
+    - `total_ms`: the time until the group was Stable or Empty.
+    - `real`: the durations in the time of the process, null while the entry is open.
+    - `leader`: the client id of the leader.
+    - `members_left_out`: the number of members that are not named.
+    - `members_count`, `gone_count`: the numbers of all members, named or not.
+    - `unowned`: unassigned partitions of subscribed topics; empty if unknown.
 
-    For a consumer group (`type`) an entry is one epoch: `generation_id` is `group_epoch`, `assignment_epoch`
-    that of the last computed target, or null if unknown. There are more values of `cause`. `join_ms` ends
-    when the target of this epoch was computed, `sync_ms` when all members had it. `protocol_name` is the
-    assignor, `leader` is null."""
+    In a consumer group (`type`) an entry is one epoch, and `cause` has more values:
+
+    - `generation_id`: the same as `group_epoch`.
+    - `assignment_epoch`: the epoch of the last computed target, or null if unknown.
+    - `join_ms`: the time until the target of this epoch was computed.
+    - `sync_ms`: the time from then until all members had their target.
+    - `protocol_name`: the assignor. `leader` is null.
+    """
 
     seq: int
     group_id: str

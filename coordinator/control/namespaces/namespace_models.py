@@ -16,10 +16,15 @@ from storage.memory_files import MemoryFiles
 
 @wire_name("NamespaceDescription")
 class NamespaceDescription(Struct, frozen=True, kw_only=True):
-    """A broker. `bootstrap` is the first address for clients; `listeners` are the addresses by listener;
-    `topics` are the partition counts of topics that are not internal; `durable`: its files are on a disk;
-    `used_bytes` is the size of files in memory; `created_ms` is Unix time, null for the broker of the daemon
-    itself."""
+    """A broker of the daemon.
+
+    - `bootstrap`: the first address for clients.
+    - `listeners`: the address of each listener.
+    - `topics`: the number of partitions of each topic that is not internal.
+    - `durable`: its files are on a disk.
+    - `used_bytes`: the size of files in memory.
+    - `created_ms`: Unix time, null for the daemon's own broker.
+    """
 
     name: str
     bootstrap: str

@@ -18,10 +18,15 @@ from coordinator.runtime.partition_lifecycle import PartitionState
 
 @wire_name("BoardGroup")
 class BoardGroup(Struct, frozen=True, kw_only=True):
-    """A group. `lag` is the sum over partitions with a committed offset, null without any; `rebalancing_ms` is the
-    duration of the open rebalance, null without one; `session_margin` is the smallest remaining share of a session
-    of a member; `violations` counts the violations since the start of the daemon. `worst` is the finding that
-    blocks the group most, null without one; in a list of many groups it may be some seconds old."""
+    """A group on the board.
+
+    - `lag`: the sum over partitions with a committed offset, null without any.
+    - `rebalancing_ms`: the duration of the open rebalance, null without one.
+    - `session_margin`: the smallest remaining share of a session of a member, from 0 to 1.
+    - `violations`: the number of violations since the start of the daemon.
+    - `worst`: the finding that blocks the group most, null without one. In a long list it may be some seconds
+      old.
+    """
 
     group_id: str
     type: str
@@ -38,8 +43,8 @@ class BoardGroup(Struct, frozen=True, kw_only=True):
 
 @wire_name("Permission")
 class Permission(Struct, frozen=True, kw_only=True):
-    """The permission for changes over this port. `needs_token`: a change requires the token; `why_off`: the reason
-    why changes are off, and the remedy."""
+    """The permission for changes over this port. `needs_token`: a change requires the token. `why_off` is the
+    reason why changes are off, with the remedy."""
 
     is_on: bool
     needs_token: bool
@@ -48,9 +53,9 @@ class Permission(Struct, frozen=True, kw_only=True):
 
 @wire_name("Board")
 class Board(Struct, frozen=True, kw_only=True):
-    """A broker with its groups, in the order of their ids, at most 1,000; `groups_left_out` counts the others.
-    `bootstrap` is where clients connect. `unavailable_partitions` counts the partitions of `__consumer_offsets`
-    that move or are loading: their groups are missing until then."""
+    """A broker with its groups in the order of their ids, at most 1,000. `groups_left_out` counts the others.
+    `bootstrap` is the address for clients. `unavailable_partitions` counts the partitions of `__consumer_offsets`
+    that are moving or loading, with groups that are missing until then."""
 
     version: str
     standing: str

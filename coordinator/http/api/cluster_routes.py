@@ -34,8 +34,9 @@ _COLUMNS: Final = 110
 
 @wire_name("MoveBody")
 class MoveBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The partition of a `group`, or a `partition` of a `topic` (default `__consumer_offsets`). `to` is the
-    id of the new broker. Clients get COORDINATOR_LOAD_IN_PROGRESS for at least `hold_loading`."""
+    """The partition to move: the offsets partition of a `group`, or the `partition` number of a `topic` (default
+    `__consumer_offsets`). `to` is the id of the new broker. Clients get COORDINATOR_LOAD_IN_PROGRESS for at least
+    `hold_loading`."""
 
     to: int
     group: str | None = None
@@ -199,8 +200,8 @@ MAX_SHOWN_GROUPS: Final = 10
 
 @wire_name("FailoverBody")
 class FailoverBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The durations for which clients get NOT_COORDINATOR and then COORDINATOR_LOAD_IN_PROGRESS. `to` is the
-    node id of the new coordinator; null keeps the current one."""
+    """A failover. Clients get NOT_COORDINATOR for `not_coordinator`, then COORDINATOR_LOAD_IN_PROGRESS for
+    `loading`. `to` is the node id of the new coordinator; null keeps the current one."""
 
     not_coordinator: int | str = 0
     loading: int | str = 0
@@ -209,7 +210,9 @@ class FailoverBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @wire_name("GroupFailoverBody")
 class GroupFailoverBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A failover of one group. `settle` is the maximum time for which the response waits for the members."""
+    """A failover of one group. Clients get NOT_COORDINATOR for `not_coordinator`, then
+    COORDINATOR_LOAD_IN_PROGRESS for `loading`. The response waits for the members, for at most `settle`. `to` is
+    the node id of the new coordinator; null keeps the current one."""
 
     not_coordinator: int | str = 0
     loading: int | str = 0

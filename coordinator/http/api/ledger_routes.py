@@ -18,8 +18,8 @@ MAX_ENTRIES: Final = 1_000
 
 
 class LedgerQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The oldest `limit` entries with a `seq` above `after`, or the `last` entries. `after` with the mark of
-    the process ("5f3a9c1e.431") is refused by another process."""
+    """The selected entries: the oldest `limit` ones with a `seq` above `after`, or the `last` ones. An `after`
+    with a mark ("5f3a9c1e.431") is refused by any other process."""
 
     after: str = "-1"
     limit: Annotated[int, Meta(ge=1, le=MAX_ENTRIES)] = 100
@@ -29,8 +29,8 @@ class LedgerQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 @wire_name("LedgerAnswer")
 class LedgerAnswer(Struct, frozen=True, kw_only=True):
     """Entries, oldest first, open ones at the end. Set `after` to `next`, or to "`mark`.`next`", to get the
-    entries that are completed later. `mark` identifies the process; numbers begin anew in each process.
-    `removed` is the removal of the group, null if it exists or if the request is for all groups."""
+    entries that are closed later. `mark` identifies the process; each process starts its own numbers. `removed`
+    is the removal of the group, null if the group exists or the request is for all groups."""
 
     entries: list[LedgerEntry]
     next: int

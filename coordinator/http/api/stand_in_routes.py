@@ -18,10 +18,14 @@ PartitionNumbers = list[Annotated[int, Meta(ge=0, le=2**31 - 1)]]
 
 @wire_name("NewStandIn")
 class NewStandIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A member for groupd to play. `group_protocol`: by default that of the group; `protocols`: those of a
-    classic member, best first, by default those that all members of the group support, or range;
-    `assignment`: the partitions by client id and topic that it assigns as the leader of a classic group, by
-    default those of the range assignor."""
+    """A member for groupd to play.
+
+    - `group_protocol`: by default the protocol of the group.
+    - `protocols`: the assignors of a classic member, best first. The default are the assignors that all members
+      of the group support, or range without any.
+    - `assignment`: the partitions by client id and topic that the member assigns as the leader of a classic
+      group. The default is the result of the range assignor.
+    """
 
     client_id: Annotated[str, Meta(min_length=1, max_length=249)]
     topics: NameList
