@@ -28,8 +28,8 @@ class FindingOperation(StrEnum):
 
 @wire_name("FindingAction")
 class FindingAction(Struct, frozen=True, kw_only=True):
-    """An operation that acts on a finding. `label` is the text of a button. `arguments` are by name: `group` and
-    `member` (a client id, instance id or member id that names one member), `fault`, or `topic`."""
+    """An operation that acts on a finding. `label` is the text of a button. `arguments` by name are `group`,
+    `member` (a client id, instance id or member id that names one member), `fault` or `topic`."""
 
     operation: FindingOperation
     label: str
@@ -38,9 +38,9 @@ class FindingAction(Struct, frozen=True, kw_only=True):
 
 @wire_name("Finding")
 class GroupFinding(Struct, frozen=True, kw_only=True):
-    """An observation about a group. `kind` is a word for programs; `sentence` describes it and names the
-    responsible client; `hint` is the remedy; `members` are member ids. `blocks`: the group, or a part of it,
-    cannot work. `action` is the operation that acts on it, if there is one."""
+    """An observation about a group. `kind` is a word for programs. `sentence` describes the finding and names the
+    responsible client. `members` are member ids. `blocks`: the group, or a part of it, cannot work. `hint` is the
+    remedy, and `action` the operation that acts on the finding, null without one."""
 
     kind: str
     sentence: str

@@ -43,9 +43,9 @@ class LagPoint(Struct, frozen=True, kw_only=True):
 
 @wire_name("LagHistory")
 class LagHistory(Struct, frozen=True, kw_only=True):
-    """The lag of a group over time, oldest first; empty for a group without committed offsets and for a group
-    beyond the first 1,000 by id. `is_thinned`: the interval between two points is longer than at first, because the
-    history is long."""
+    """The lag of a group over time, oldest first. It is empty for a group without committed offsets and for a
+    group beyond the first 1,000 by id. `is_thinned`: the history is long, so the interval between its points has
+    grown."""
 
     group_id: str
     points: list[LagPoint]

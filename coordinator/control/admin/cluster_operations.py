@@ -44,9 +44,9 @@ class BrokerStatus(Struct, frozen=True, kw_only=True):
 
 @wire_name("PartitionStatus")
 class PartitionStatus(Struct, frozen=True, kw_only=True):
-    """A partition. `owner`: its coordinator or leader, or null; `leader_epoch` is 0 while its log is closed. For
-    coordinator partitions on etcd, `token` is compared by every append. `engine_bytes` is the size in etcd of the
-    partitions that the queried broker owns."""
+    """A partition. `owner` is its coordinator or leader, or null. `leader_epoch` is 0 while its log is closed.
+    `token` is the token that each append to a coordinator partition on etcd must match. `engine_bytes` is the
+    size in etcd of a partition that the queried broker owns."""
 
     topic: str
     partition: int
@@ -70,8 +70,8 @@ class EtcdNode(Struct, frozen=True, kw_only=True):
 
 @wire_name("EtcdStatus")
 class EtcdStatus(Struct, frozen=True, kw_only=True):
-    """The etcd of a cluster. `single`: it has one node, so its loss ends all service; `full`: it accepts no writes
-    (alarm NOSPACE); `problem`: the reason why it does not report the owners."""
+    """The etcd of a cluster. `single`: it has one node, so a loss of that node ends all service. `full`: it
+    accepts no writes (alarm NOSPACE). `problem` is the reason why it does not report the owners."""
 
     nodes: list[EtcdNode]
     quota_bytes: int

@@ -45,8 +45,9 @@ GroupPartition = CoordinatorPartition[GroupShard]
 
 @wire_name("GroupAfter")
 class GroupFailoverResult(Struct, frozen=True, kw_only=True):
-    """The result of a failover for a group. `members` counts its members, `members_back` the members that have
-    sent a request under the same id since then, and `rebalances` the rebalances that began since then."""
+    """The result of a failover for a group. `members` is the number of its members before the failover.
+    `members_back` is the number of these that have sent a request under the same id since then, and `rebalances`
+    the number of rebalances that have begun since then."""
 
     group_id: str
     state: str
@@ -59,8 +60,9 @@ class GroupFailoverResult(Struct, frozen=True, kw_only=True):
 
 @wire_name("FailoverAnswer")
 class FailoverResult(Struct, frozen=True, kw_only=True):
-    """The moved partition with its groups, at most a thousand of them. `owner`: the new coordinator, or null.
-    `group`: the result for the requested group, or null without one."""
+    """The result of a failover. `partition` is the moved partition, and `groups` are its groups, at most a
+    thousand. `owner` is the new coordinator, or null. `group` is the result for the requested group, null without
+    one."""
 
     partition: str
     groups: list[str]

@@ -12,10 +12,14 @@ ClockOwner = Literal["group", "default", "process"]
 
 @wire_name("NextDeadline")
 class NextDeadline(Struct, frozen=True, kw_only=True):
-    """The next deadline. `timer`: "session", "pending" (a member id was given out and its client has not
-    joined), "join", "sync"; for members of consumer groups "session", "revocation" (partitions to revoke),
-    "rejoin" and "resync" (a classic member has yet to send that request). `member` is null for a deadline of
-    the group; `in_ms` is group time."""
+    """The next deadline of a group, in `in_ms` milliseconds of group time. `member` is null for a deadline of the
+    group.
+
+    - `timer` of a classic group: "session", "pending" (a client has a member id and has not joined), "join",
+      "sync".
+    - `timer` of a member of a consumer group: "session", "revocation" (it must revoke partitions), "rejoin" and
+      "resync" (a classic member must send that request).
+    """
 
     timer: str
     member: str | None

@@ -17,7 +17,7 @@ MAX_GROUPS: Final = 1_000
 
 @wire_name("RecentCommit")
 class RecentCommit(Struct, frozen=True, kw_only=True):
-    """A stored offset. `at_ms` is Unix time; `generation_id` is -1 for a writer that is not a member; `before` is
+    """A stored offset. `at_ms` is Unix time. `generation_id` is -1 for a writer that is not a member. `before` is
     the replaced offset, null without one."""
 
     at_ms: int

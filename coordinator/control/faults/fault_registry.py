@@ -37,7 +37,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 @wire_name("Removed")
 class RemovedFaults(Struct, frozen=True, kw_only=True):
-    """The removed faults, and the number of their held requests and responses, which continue."""
+    """The names of the removed faults, and the number of requests and responses that they held. These
+    continue."""
 
     removed: list[str]
     released: int
@@ -45,7 +46,7 @@ class RemovedFaults(Struct, frozen=True, kw_only=True):
 
 @wire_name("Released")
 class ReleasedRequests(Struct, frozen=True, kw_only=True):
-    """The number of requests and responses that continue, and of those still held."""
+    """The number of requests and responses that continue, and the number of still held ones."""
 
     released: int
     holding: int

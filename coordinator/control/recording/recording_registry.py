@@ -38,8 +38,8 @@ ShardInterceptor = Callable[[GroupShard], GroupShard]
 
 @wire_name("RecordingState")
 class RecordingState(Struct, frozen=True, kw_only=True):
-    """The state of a recording. `starts` is "empty" if the group was new, else "snapshot"; `inputs` and
-    `bytes` are its current size; `ended` is the reason of its end, or null; `started_ms` is Unix time."""
+    """The state of a recording. `starts` is "empty" if the group was new, else "snapshot". `inputs` and `bytes`
+    are its current size. `ended` is the reason of its end, null while it continues. `started_ms` is Unix time."""
 
     group_id: str
     started_ms: int

@@ -42,8 +42,8 @@ class StandInSettings(Struct, frozen=True, kw_only=True):
 
 @wire_name("StandInDescription")
 class StandInDescription(Struct, frozen=True, kw_only=True):
-    """The state of a stand-in. `generation_id` is the epoch in a consumer group; `error` is Kafka's name of the
-    error that ended it."""
+    """The state of a stand-in. `generation_id` is the member epoch in a consumer group. `error` is the Kafka name
+    of the error that ended it, null without one."""
 
     client_id: str
     group_instance_id: str | None

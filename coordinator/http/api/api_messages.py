@@ -253,10 +253,10 @@ def _create_too_large() -> Problem:
 
 @wire_name("ProblemDocument")
 class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A refused or unsatisfied request.
+    """A refused or unsatisfied request (RFC 9457).
 
-    `detail` is a sentence to print. `type` is `urn:groupd:` and a word, and decides on further fields, such as
-    `pointer` (JSON pointer), the invalid field.
+    `detail` is a sentence to print. `type` is `urn:groupd:` and a word, on which further fields depend, such as
+    `pointer` (the JSON pointer of the invalid field).
     """
 
     type: str

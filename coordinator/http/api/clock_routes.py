@@ -40,9 +40,9 @@ class ClockChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 @wire_name("StepRequest")
 class StepRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`silent` are the members that send nothing during the advance; by default the members without an open
-    connection. groupd keeps all other members alive. `settle` is the real time that groupd waits for a request of
-    a live member."""
+    """An advance of the clock to the next deadline. `silent` are the members that send nothing during the
+    advance; by default the members without an open connection. groupd keeps all other members alive. `settle` is
+    the real time that groupd waits for a request of a live member."""
 
     silent: list[str] | None = None
     settle: int | str = DEFAULT_SETTLE
@@ -50,7 +50,7 @@ class StepRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 @wire_name("AdvanceRequest")
 class AdvanceRequest(StepRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An advance of the clock. `by` is the duration in milliseconds or with a unit, such as "45s"."""
+    """An advance of the clock. `by` is the duration in milliseconds, or with a unit ("45s")."""
 
     by: int | str
 

@@ -24,7 +24,7 @@ class FaultList(Struct, frozen=True, kw_only=True):
 
 @wire_name("ReleaseBody")
 class ReleaseBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which held requests to release: `oldest` releases one request, null all of them."""
+    """The requests to release. `one` "oldest" releases the oldest held request; null releases all of them."""
 
     one: Literal["oldest"] | None = None
 

@@ -29,7 +29,7 @@ from coordinator.http.api.api_route import ApiCall, ApiRoute, StreamRoute
 
 @wire_name("Operation")
 class ApiOperation(Struct, frozen=True, kw_only=True):
-    """An operation. `changes`: it requires that control is on."""
+    """An operation. `changes`: it requires permission for changes."""
 
     method: str
     path: str
@@ -39,7 +39,7 @@ class ApiOperation(Struct, frozen=True, kw_only=True):
 
 @wire_name("Index")
 class Index(Struct, frozen=True, kw_only=True):
-    """All operations. `openapi` is the path of the same list for programs, with all fields."""
+    """All operations. `openapi` is the path of the OpenAPI document, which describes them with all fields."""
 
     openapi: str
     operations: list[ApiOperation]
