@@ -1,8 +1,8 @@
 """Values for metrics of the control plane: totals over all groups, and values of selected groups.
 
-`GroupCountTable` counts events, closed ledger entries and oracle findings by group, and rebalance durations
-by phase. It forgets the groups with the oldest news when there are too many. The two sources collect
-immutable snapshots in slices on the event loop's thread.
+`GroupCountTable` counts events, closed ledger entries and oracle findings by group, and rebalance durations by
+phase. Beyond a limit it drops the groups without an event for the longest time. The two sources collect immutable
+snapshots in slices on the event loop's thread.
 """
 
 from bisect import bisect_left

@@ -1,6 +1,6 @@
 """The page at `/`: HTML files of this package for browsers, plain text for terminals.
 
-The headers of the files let a browser cache nothing without revalidation, and run no code from elsewhere.
+The headers of the files make browsers revalidate cached files, and prevent code of other origins.
 """
 
 import hashlib

@@ -3,23 +3,24 @@
 `stuck_rebalance`: the coordinator should have ended a rebalance. As in Kafka, each phase (join, sync) ends by
 itself. It lasts at most the longest rebalance timeout of the members, and a silent member counts until its
 session ends. By default these are 5 minutes and 45 s. While one of these deadlines is ahead, the group is not
-stuck. A phase that lasts `oracle.stuck.ms` longer than the last deadline is a violation, which only a defect
-of the coordinator can cause. A notice says that a rebalance has outlasted the deadlines of a join phase and a
-sync phase together although Kafka would still wait: its members restart it, or a static member sends
-heartbeats and does not rejoin.
+stuck. A phase that lasts `oracle.stuck.ms` longer than the last deadline is a violation, which only a defect of
+the coordinator can cause. A notice reports a rebalance that has outlasted the deadlines of a join phase and a
+sync phase together, although Kafka would still wait: its members restart it, or a static member sends heartbeats
+and does not rejoin.
 
-Only time that has passed for both the group and the process counts: an advanced clock says nothing about the
-members, and a frozen clock keeps every deadline away. The initial delay of an empty group
-(group.initial.rebalance.delay.ms) does not count. In a consumer group (KIP-848) the coordinator waits for
-single members to revoke partitions, each for its own rebalance timeout.
+Only time that has passed for both the group and the process counts. An advanced clock does not show how long
+members were silent, and a frozen clock never reaches a deadline. The initial delay of an empty group
+(group.initial.rebalance.delay.ms) does not count. In a consumer group (KIP-848) the coordinator waits for single
+members to revoke partitions, each for its own rebalance timeout.
 
 `flapping`: a group rebalances repeatedly, mostly because of the same member. Five generations (in a consumer
 group, epochs) within a minute are not enough, because a rolling deployment causes one or two for each member.
-Three of the five must come from one member, for the same reason again. The member is identified by its
-instance id, or by its client id and address if no other member has these. The second half of a cooperative
-hand-over and a leader that rejoins because of changed topics do not count. In a consumer group the members
-that share a client id and address are those of the last target assignment, because looking at all members of
-a large group for every epoch takes too long.
+Three of the five must come from one member, and two of these must have the same cause other than joining. Causes
+that a member creates by rejoining must occur three times. The member is identified by its instance id, or by its
+client id and address if no other member has these. The second half of a cooperative hand-over and a leader that
+rejoins because of changed topics do not count. In a consumer group the members that share a client id and address
+are those of the last target assignment, because an examination of all members of a large group for every epoch
+takes too long.
 """
 
 from collections import Counter, deque

@@ -1,15 +1,15 @@
 """Injects faults between groups and the disk: an append or a sync that fails or is delayed, an append that is
 torn, and crashes at given points.
 
-A disk fault is armed by a request that causes an append. It acts on the batch of that append, together with
-the records of other requests of the same instant. The injector intercepts appends and syncs only while a fault is
-armed.
+A request that causes an append arms a disk fault. The fault acts on the batch of that append, which may include
+records of other requests in the same iteration of the event loop. The injector intercepts appends and syncs only
+while a fault is armed.
 
-`crash: partition` crashes one partition: its waiting clients are disconnected and it is loaded again. Bytes
-that the kernel has and that were not synced would be lost in a crash of the machine. For a crash before the
-sync the batch is therefore not written at all; no client could have seen it.
+`crash: partition` crashes one partition: groupd disconnects its waiting clients and loads it again. A crash of
+the machine would lose bytes that were written and not synced. For a crash before the sync groupd therefore does
+not write the batch at all; no client could have seen it.
 
-A torn append writes the first bytes of a batch and then fails, which poisons the log, or the process ends.
+A torn append writes the first bytes of a batch. Then it fails, which poisons the log, or the process ends.
 """
 
 import asyncio

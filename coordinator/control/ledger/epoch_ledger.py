@@ -1,10 +1,10 @@
 """The ledger of consumer groups (KIP-848): the cause of each new epoch, and its entry.
 
-An entry is open from EpochBumped until every member has its target assignment, or until the next epoch. All
-of this comes from events; the ledger does not read groups.
+An entry is open from EpochBumped until every member has its target assignment, or until the next epoch. The
+ledger uses only events and does not read groups.
 
-A cause uses the words of classic groups where they mean the same. The core reports it in two events of one
-turn, for example a fenced member and then the epoch.
+A cause has the name of the same cause in classic groups, if there is one. The core reports it in two events of
+one turn, for example a fenced member and then the epoch.
 """
 
 from collections.abc import Callable, Mapping, Sequence

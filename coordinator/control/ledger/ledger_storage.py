@@ -2,11 +2,11 @@
 configured.
 
 Entries are stored as bytes, so the bound is exact and the garbage collector has no work with them. Beyond the
-bound the oldest entry of the group with the most bytes goes first; the last two entries of each group stay.
-If that is still too much, the group without news for the longest time loses its entries.
+bound the store drops the oldest entry of the group with the most bytes, but keeps the last two entries of each
+group. If that is not enough, it drops all entries of the group without a new entry for the longest time.
 
-The file is written outside the event loop and never read. A slow or failing disk loses lines and nothing
-else; lines that do not fit into the queue are counted. A full file is renamed to `<name>.1` and replaces the
+The file is written outside the event loop and never read. With a slow or failing disk only lines of the file are
+lost, and lines that do not fit into the queue are counted. A full file is renamed to `<name>.1` and replaces the
 previous one.
 """
 

@@ -121,7 +121,7 @@ FAULT_KIND: Final = "fault"
 
 
 class ActionTarget(Protocol):
-    """An open entry."""
+    """An open entry, to which operator actions are added."""
 
     group_id: str
 

@@ -121,7 +121,7 @@ class ApiService:
         )
 
     def close(self) -> None:
-        """End all streams."""
+        """End all streams of the API."""
         self._stream_sender.close()
 
     @web.middleware
