@@ -115,7 +115,7 @@ class PendingDeadlines:
         """The end of the first session of a live member, by group."""
         self._changed: set[str] = set()
         self._is_complete = False
-        """Whether all groups have been examined."""
+        """Whether all groups have been examined since the last deadline was found."""
 
     def on_event(self, _: int, event: GroupEvent, __: int, ___: Now) -> None:
         self._changed.add(event.group_id)
