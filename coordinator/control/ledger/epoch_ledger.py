@@ -187,7 +187,7 @@ class EpochEntryCause(StrEnum):
     SUBSCRIPTION_CHANGED = "subscription changed"
     ASSIGNOR_CHANGED = "assignor changed"
     TOPICS_CHANGED = "topics changed"
-    """Several kinds of topic changes at once, or an unknown change, for example before the group was loaded."""
+    """Several kinds of topic changes at once, or an unknown one, for example just after a load of the group."""
     TOPIC_CREATED = "topic created"
     TOPIC_GREW = "topic grew"
     TOPIC_DELETED = "topic deleted"
