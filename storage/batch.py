@@ -35,7 +35,7 @@ from storage.record import (
 from storage.storage_errors import CorruptBatch, UnsupportedMagic
 
 HEADER_BYTES: Final = 61
-LOG_OVERHEAD: Final = 12  # bytes that batch_length does not count
+LOG_OVERHEAD: Final = 12  # the bytes up to and including batch_length, which it does not count
 MIN_BATCH_LENGTH: Final = HEADER_BYTES - LOG_OVERHEAD
 MAGIC: Final = 2
 CRC_START: Final = 21
@@ -56,7 +56,7 @@ _OFFSET_AND_EPOCH: Final = struct.Struct(">qii")
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes before the records, field by field; timestamps in milliseconds, -1 for none."""
+    """The header of a batch: the 61 bytes before the records. Timestamps are in milliseconds, -1 for none."""
 
     base_offset: int
     batch_length: int
@@ -89,36 +89,38 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The producer's sequence number of the last record (wraps after 2^31 - 1), -1 without a producer."""
+        """Return the sequence number of the last record, which wraps around after 2^31 - 1; -1 without a
+        producer."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
 
     @property
     def codec(self) -> int:
-        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 are undefined."""
+        """The codec number: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 are undefined."""
         return self.attributes & CODEC_MASK
 
     @property
     def is_log_append_time(self) -> bool:
-        """The records' time is `max_timestamp_ms`, set by the log; otherwise each carries its producer's."""
+        """Whether the log has set the time of all records, which is `max_timestamp_ms` then. Otherwise each
+        record has the time of its producer."""
         return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
     def is_transactional(self) -> bool:
-        """Part of a transaction (control batches that end one included)."""
+        """Whether the batch is part of a transaction. Control batches that end transactions are included."""
         return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Written by a broker for brokers and consumers, never shown to applications."""
+        """Whether a broker wrote the batch for brokers and consumers. Applications never get its records."""
         return bool(self.attributes & CONTROL)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the batch's tombstones and markers; None before it has set that time. The
-        base timestamp then holds it, and the records' own times count from there.
-        """
+        """The Unix time in milliseconds after which compaction may remove the batch's tombstones and markers;
+        None before compaction has set it. The base timestamp field holds it then, and record times are
+        relative to it."""
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON else None
 
 
@@ -223,7 +225,8 @@ def _assemble(
     base_offset: int,
     leader_epoch: int,
 ) -> bytes:
-    """Put the header before a packed records section. `signed_fields`: the header from its attributes on."""
+    """Put the header before an uncompressed or compressed records section. `signed_fields` are the header
+    fields from the attributes on."""
     signed = _SIGNED.pack(*signed_fields) + section
     return (
         _PREFIX.pack(base_offset, MIN_BATCH_LENGTH + len(section), leader_epoch, MAGIC, crc32c(signed))
@@ -275,16 +278,15 @@ def rewrite_batch(header: BatchHeader, kept: Sequence[Record], delete_horizon_ms
     )
 
 
-# What the class itself calls, without its argument handling: this runs for every batch walked.
+# The constructor of the class without its argument handling, because this runs for every batch of a walk.
 _create_header = tuple.__new__
 
 
 def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
-    """The header of the batch that begins at `position`; the records need not be there, nor is the CRC
-    checked.
+    """Read the header of the batch at `position`. The records may be missing, and the CRC is not checked.
 
-    Raises UnsupportedMagic for another format, CorruptBatch when fewer than 61 bytes follow or a size is
-    absurd.
+    Raises UnsupportedMagic for another format, and CorruptBatch if fewer than 61 bytes follow or a size is
+    impossible.
     """
     available = len(buffer) - position
     if available >= HEADER_BYTES:
@@ -306,9 +308,10 @@ def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> Ba
 
 
 def is_old_message(data: bytes) -> bool:
-    """Whether `data` begins with a whole message of magic 0 or 1, its checksum right, of an old broker.
+    """Return whether `data` begins with a complete message of magic 0 or 1 with a valid checksum, from an old
+    broker.
 
-    Zeros and torn bytes are not. Source: Kafka's `LegacyRecord`.
+    Zeros and torn bytes are not such a message. Source: Kafka's `LegacyRecord`.
     """
     if len(data) < MIN_OLD_MESSAGE_BYTES or data[16] > 1:
         return False
@@ -319,7 +322,7 @@ def is_old_message(data: bytes) -> bool:
 
 
 def check_crc(buffer: bytes | bytearray | memoryview, position: int, header: BatchHeader) -> None:
-    """Raises CorruptBatch when the batch is not all there or its checksum does not hold."""
+    """Check that the batch is complete and its checksum is valid. Raises CorruptBatch."""
     end = position + header.batch_length + LOG_OVERHEAD
     if end > len(buffer):
         raise CorruptBatch(
@@ -364,7 +367,7 @@ def decode_records(
 def decompress_records(
     batch: bytes | memoryview, header: BatchHeader, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> bytes | bytearray:
-    """The records section of one whole batch, unpacked. Raises CorruptBatch, DecompressedTooLarge."""
+    """Decompress the records section of a complete batch. Raises CorruptBatch, DecompressedTooLarge."""
     end = header.batch_length + LOG_OVERHEAD
     if len(batch) < end:
         raise CorruptBatch(f"a batch of {end} bytes ends after {len(batch)} bytes")
@@ -404,9 +407,9 @@ def assign_offsets(
 
 
 BYTES_UP_TO_MAGIC: Final = 17
-"""From the base offset to the magic: what every format has in the same place."""
+"""The size of the fields from the base offset to the magic, in bytes. All formats have them at the same place."""
 MIN_LEGACY_LENGTH: Final = 14
-"""That of a message of magic 0 without key and value."""
+"""The value of the length field of a message of magic 0 without key and value."""
 
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_AT: Final = 8
@@ -416,9 +419,8 @@ _COUNT_AT: Final = 57
 
 
 def peek_size(records: bytes, position: int = 0) -> int | None:
-    """The bytes of the batch, or message of an older format, that begins at `position`; None where no whole one
-    does. Raises CorruptBatch for a length that none can have.
-    """
+    """Return the size in bytes of the batch, or the message of an older format, at `position`. Return None if
+    it is incomplete. Raises CorruptBatch for an impossible length."""
     available = len(records) - position
     if available < BYTES_UP_TO_MAGIC:
         return None
@@ -430,8 +432,7 @@ def peek_size(records: bytes, position: int = 0) -> int | None:
 
 
 def peek_magic(batch: bytes) -> int:
-    """Return the format version of these bytes; 2 is that of batches. They have at least `BYTES_UP_TO_MAGIC`
-    bytes."""
+    """Return the format version of these bytes, at least `BYTES_UP_TO_MAGIC` of them. Batches have version 2."""
     return batch[_MAGIC_AT]
 
 
@@ -447,7 +448,7 @@ def peek_count(batch: bytes) -> int:
 
 
 def peek_is_transactional(records: bytes) -> bool:
-    """Whether these bytes begin with the header of a transactional batch."""
+    """Return whether these bytes begin with the header of a transactional batch."""
     if len(records) < HEADER_BYTES or records[_MAGIC_AT] != MAGIC:
         return False
     return bool(records[_ATTRIBUTES_LOW_AT] & TRANSACTIONAL)

@@ -1,7 +1,7 @@
 """CRC32C, from the extension module of the package `crc32c` alone.
 
 Importing the package itself imports its command line and the metadata of every installed package, which takes
-longer than all of this engine. Where the extension cannot be found by itself, the package serves.
+longer than importing this whole engine. If the extension alone is not found, the package is imported.
 """
 
 from collections.abc import Callable
@@ -24,4 +24,5 @@ def _find_crc32c() -> Callable[..., int]:
 
 
 crc32c = _find_crc32c()
-"""`crc32c(data, value=0)`: the checksum of bytes, as an unsigned 32-bit number."""
+"""Compute the checksum of bytes, `crc32c(data, value=0)`, as an unsigned 32-bit number. `value` is the
+checksum of the preceding bytes."""

@@ -5,7 +5,7 @@ past the caller's limit: gzip through zlib's own bound, snappy by the length it 
 buffer of fixed size that grows up to the limit. Only gzip is in the standard library; the others come from
 `cramjam`, loaded the first time that such a batch is seen.
 
-Snappy comes in two shapes: the raw block, and the stream of blocks that the Java client writes (snappy-java's
+Snappy has two forms: the raw block, and the stream of blocks that the Java client writes (snappy-java's
 "xerial" framing: an 8-byte magic, two version integers, then length-prefixed raw blocks).
 """
 
@@ -28,10 +28,11 @@ DEFAULT_LIMIT_BYTES: Final = 256 * 1024 * 1024
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
 _FIRST_BUFFER_BYTES: Final = 64 * 1024
-# Version 1, independent blocks without checksums, of 64 KiB at most; the last byte is the header's own checksum.
+# Version 1, independent blocks of at most 64 KiB, no block checksums. The last byte is the checksum of the
+# header.
 _LZ4_FRAME_HEADER: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
 _LZ4_BLOCK_BYTES: Final = 64 * 1024
-_LZ4_STORED: Final = 1 << 31  # in a block's length: its bytes are not packed
+_LZ4_STORED: Final = 1 << 31  # flag in the length of a block: the block is not compressed
 _LZ4_END: Final = bytes(4)
 
 
@@ -51,8 +52,8 @@ def decompress(codec: int, data: bytes | memoryview, limit_bytes: int = DEFAULT_
 
 
 def decompress_to_buffer(codec: int, data: bytes | memoryview, limit_bytes: int) -> bytes | bytearray:
-    """Unpack the records section of a batch without a last copy: the result must not be kept. Raises CorruptBatch,
-    DecompressedTooLarge."""
+    """Decompress the records section of a batch without a final copy. The caller must not keep the result.
+    Raises CorruptBatch, DecompressedTooLarge."""
     unpacker = _DECOMPRESSORS.get(codec)
     if unpacker is None:
         raise CorruptBatch(f"unknown compression codec {codec}")
@@ -60,7 +61,7 @@ def decompress_to_buffer(codec: int, data: bytes | memoryview, limit_bytes: int)
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """The records section of a batch, packed as the Java client packs it (snappy in xerial framing).
+    """Compress the records section of a batch like the Java client (snappy with xerial framing).
 
     Raises ValueError for an unknown codec.
     """
@@ -80,7 +81,8 @@ def compress(codec: int, data: bytes) -> bytes:
 
 
 def _compress_lz4(data: bytes) -> bytes:
-    """The frame that Kafka's `Lz4BlockOutputStream` writes; its reader refuses blocks that depend on each other."""
+    """Return the frame that Kafka's `Lz4BlockOutputStream` writes. Kafka's reader rejects frames with
+    dependent blocks."""
     import cramjam
 
     parts = [_LZ4_FRAME_HEADER]
@@ -156,7 +158,7 @@ def _decompress_to_growing_buffer(name: str, data: bytes, limit_bytes: int) -> b
             del buffer[decompress_into(data, buffer) :]
             return buffer
         except cramjam.DecompressionError as error:
-            # The library reports "no room" and "damaged" by the same class and this text.
+            # The library uses one error class for a full buffer and for damaged data. Only the text differs.
             if "write whole buffer" not in str(error):
                 raise CorruptBatch(f"{name} data is damaged: {error}") from error
             if size >= limit_bytes:

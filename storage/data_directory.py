@@ -73,12 +73,12 @@ CATALOGUE: Final = "topics.json"
 SECURITY: Final = "security.json"
 _CLUSTER_LOG: Final = "__cluster_metadata-0"
 UNFINISHED_REPAIR: Final = ".unfinished-repair"
-"""There while `groupd log repair` makes the directory as a copy of another one."""
+"""The marker file of a directory that `groupd log repair` is still creating as a copy of another one."""
 
 _PARTITION_DIRECTORY: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
 _DELETED_DIRECTORY: Final = re.compile(r".+\.[0-9a-f]{32}" + DELETED_DIRECTORY_SUFFIX)
 _RENAMES_PER_SYNC: Final = 20
-"""Directories that one sync removes the names of."""
+"""The maximum number of directories that are removed with one sync of their parent."""
 _CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
 _FILES_OF_NEW_LOG: Final = frozenset(
     {
@@ -88,13 +88,13 @@ _FILES_OF_NEW_LOG: Final = frozenset(
 )
 
 RemovalFailures = dict[TopicPartition, OSError]
-"""Why directories could not be removed."""
+"""The errors of directories that could not be removed."""
 
 R = TypeVar("R")
 
 DirectorySteps = Generator[CheckpointDraft | Callable[[], OSError | None] | None, Any, R]
-"""Steps with other work in between. The caller writes a draft, or calls a function, in any thread, and sends the
-OSError that it ended with, or None."""
+"""Steps between which the caller does other work. The caller writes each yielded draft, or calls each yielded
+function, in any thread. It sends the OSError of the step, or None."""
 
 
 def create_missing_security_error(path: str) -> DamagedFile:
@@ -115,11 +115,12 @@ class DataDirectory:
         self.files = files
         self.path = path
         self.meta = meta
-        """As found, or as given when the directory was new."""
+        """The properties from the file, or the properties of a new directory."""
         self.was_clean = was_clean
         """Whether the last process stopped cleanly (False for a new directory)."""
         self.not_removed: Mapping[str, OSError] = {}
-        """What `open` could not remove of interrupted deletions, and why; the next one tries again."""
+        """The errors of interrupted deletions that `open` could not complete, by path. The next start tries
+        again."""
         self.journal = journal
         self._opened_partitions: set[TopicPartition] = set()
         self._copied_partitions: set[TopicPartition] = set()
@@ -197,7 +198,7 @@ class DataDirectory:
     # Partitions
 
     def list_partitions(self) -> list[TopicPartition]:
-        """Every partition that has a directory, by topic and number. Raises OSError."""
+        """Return all partitions with a directory, by topic and number. Raises OSError."""
         found = []
         for name in self.files.listdir(self.path):
             match = _PARTITION_DIRECTORY.fullmatch(name)
@@ -206,7 +207,8 @@ class DataDirectory:
         return sorted(found)
 
     def list_journaled_partitions(self) -> set[TopicPartition]:
-        """Partitions that the journal has something of; a crash may have taken the directories of some."""
+        """Return the partitions with entries in the journal. A crash may have removed the directories of some
+        of them."""
         return {TopicPartition(key.topic, key.partition) for key in self.journal.find_unsettled_logs()}
 
     def open_log(
@@ -228,7 +230,7 @@ class DataDirectory:
         Raises:
             LogDamaged, SyncFailed, OSError
         """
-        # The mark of a clean stop holds for the earlier appends, not for those of this process.
+        # The clean stop covers the earlier appends, not those of this process.
         is_as_left = partition in self._copied_partitions or (
             self.was_clean and partition not in self._opened_partitions
         )
@@ -252,7 +254,7 @@ class DataDirectory:
             log.journal = None
             log.durability.detach_journal()
         if self.find_cleaned_offset(partition) > log.log_end_offset:
-            # The log was cut. What it grows to from here is not clean.
+            # The log was truncated. Records after the new end are not clean.
             self._cleaned_offsets.offsets[partition] = log.log_end_offset
         log.cleaned_offset = self.find_cleaned_offset(partition)
         if topic_id is not None and self._read_topic_id(partition) is None:
@@ -270,10 +272,10 @@ class DataDirectory:
         return None if topic_id is None else LogJournal(self.journal, LogKey(topic_id, *partition))
 
     def find_topic_id(self, partition: TopicPartition) -> bytes | None:
-        """From partition.metadata, 16 bytes; where the file is missing or torn by a crash, from the journal; None
-        where that has nothing of the partition either.
+        """Return the topic id (16 bytes) of a partition from its partition.metadata.
 
-        Raises DamagedFile, OSError.
+        If the file is missing or torn by a crash, the id comes from the journal. Return None if the journal
+        has no entry of the partition. Raises DamagedFile, OSError.
         """
         topic_id = self._read_topic_id(partition)
         if topic_id is None:
@@ -341,7 +343,7 @@ class DataDirectory:
         return failures
 
     def _remove_directories(self, partitions: Sequence[TopicPartition]) -> DirectorySteps[RemovalFailures]:
-        """Removes the directories of partitions."""
+        """Remove the directories of partitions. Return the errors of the remaining ones."""
         doomed: dict[TopicPartition, str] = {}
         is_renamed = True
         for partition in partitions:
@@ -351,7 +353,7 @@ class DataDirectory:
             except FileNotFoundError:
                 continue
             except OSError:
-                # The longer name may need space. The removal needs none.
+                # Renaming to a longer name may need space. Removing without renaming needs none.
                 doomed[partition], is_renamed = directory, False
         failures: RemovalFailures = {}
         sync = partial(catch_os_error, partial(self.files.fsync_directory, self.path))
@@ -368,8 +370,8 @@ class DataDirectory:
     def remove_former_topics(
         self, partitions: Collection[TopicPartition], topic_id: bytes
     ) -> DirectorySteps[None]:
-        """Removes, in steps, directories and checkpoint entries of other topics that had the names of new
-        partitions. Directories of the topic itself stay. Raises OSError."""
+        """Remove, in steps, the directories and checkpoint entries of deleted topics that had the names of new
+        partitions. Directories of the topic with `topic_id` stay. Raises OSError."""
         others: dict[TopicPartition, None] = {}
         for partition in partitions:
             directory = self._join_path(str(partition))
@@ -402,7 +404,7 @@ class DataDirectory:
             draft.write()
 
     def draft_checkpoints(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[CheckpointDraft]:
-        """Return the checkpoints as drafts for the caller to write, in any thread; also due periodically
+        """Return drafts of the checkpoints, which the caller writes in any thread. Call it periodically
         (Kafka: each minute)."""
         noted = self._note_offsets(logs)
         return [
@@ -411,12 +413,16 @@ class DataDirectory:
         ]
 
     def record_log_starts(self, starts: Mapping[TopicPartition, int]) -> DirectorySteps[OSError | None]:
-        """Records, in steps, that logs are about to begin at these offsets; why the disk refuses that. Without a
-        refusal the caller moves the logs at once, and calls `on_log_starts_raised`."""
+        """Record, in steps, that logs are about to begin at these offsets. Return the error of the disk, or
+        None.
+
+        Without an error the caller moves the log starts at once, and calls `on_log_starts_raised`.
+        """
         with self._log_start_offsets.include_pending(starts):
             error: OSError | None = yield self._log_start_offsets.create_draft()
         if error is not None:
-            # The file may have its name already. This needs space: a full disk may let the new start stay.
+            # The file may have been renamed before the error, so the old starts are written again. A full disk
+            # may refuse that, and the new starts stay.
             yield self._log_start_offsets.create_draft()
         return error
 
@@ -429,9 +435,9 @@ class DataDirectory:
         recovery_points, log_start_offsets = self._recovery_points.offsets, self._log_start_offsets.offsets
         for partition, log in logs.items():
             if log.durability.replication_queue is not None:
-                continue  # the directory is a copy, which is made again when it is needed
+                continue  # the directory is a copy, which is created again when it is needed
             assert log.synced_offset <= log.log_end_offset, (partition, log.synced_offset)
-            # A failed start would restore the deleted records.
+            # A lower start would restore deleted records.
             recorded = log_start_offsets.get(partition, 0)
             assert recorded <= log.log_start_offset <= log.log_end_offset, (partition, log.log_start_offset)
             recovery_points[partition] = log.synced_offset
@@ -442,12 +448,12 @@ class DataDirectory:
         return noted
 
     def find_cleaned_offset(self, partition: TopicPartition) -> int:
-        """Up to where a log was compacted, as recorded; 0 where it never was."""
+        """Return the recorded offset up to which a log was compacted, or 0 if it never was."""
         return self._cleaned_offsets.offsets.get(partition, 0)
 
     def on_log_copied(self, partition: TopicPartition, log_start_offset: int, cleaned_to: int) -> None:
         """Replace the checkpoints of a log whose directory was filled with a copy. The copy begins at
-        `log_start_offset` and is compacted up to `cleaned_to`. Each of its bytes was checked on its way."""
+        `log_start_offset` and is compacted up to `cleaned_to`. The copy was checked while it was written."""
         self._copied_partitions.add(partition)
         self._recovery_points.offsets.pop(partition, None)
         self._log_start_offsets.offsets[partition] = log_start_offset
@@ -465,12 +471,12 @@ class DataDirectory:
         return self._catalogue.read()
 
     def write_catalogue(self, document: Mapping[str, object]) -> None:
-        """Replaces the catalogue: see `JsonDocument.write`."""
+        """Replace the catalogue. See `JsonDocument.write`."""
         self._catalogue.write(document)
 
     def has_security(self) -> bool:
-        """Whether something is known of ACLs and credentials, here or by the broker that had the directory, or was
-        known before their file was lost."""
+        """Return whether the directory has ACLs and credentials: in security.json, in the metadata log of a
+        Kafka broker, or formerly in a lost security.json."""
         return self.meta.has_security or any(
             self.files.exists(self._join_path(name)) for name in (SECURITY, _CLUSTER_LOG)
         )
@@ -485,16 +491,16 @@ class DataDirectory:
         return document
 
     def record_security(self) -> None:
-        """Note durably that security.json was written, so that a later start misses it. Raises OSError."""
+        """Record durably that security.json exists, so that a later start reports its loss. Raises OSError."""
         if not self.meta.has_security:
             add_has_security(self.files, self._join_path(META_PROPERTIES))
             self.meta = self.meta._replace(has_security=True)
 
     def write_security(self, document: Mapping[str, object]) -> None:
-        """Replaces ACLs and credentials: see `JsonDocument.write`."""
+        """Replace ACLs and credentials. See `JsonDocument.write`."""
         self._security.write(document)
 
-    # Ending
+    # Closing
 
     def close(
         self, logs: Mapping[TopicPartition, PartitionLog], failed: Collection[TopicPartition] = ()
@@ -508,12 +514,12 @@ class DataDirectory:
         for log in logs.values():
             try:
                 log.close()
-            except Exception as error:  # noqa: BLE001 - raised below, when the others are safe
+            except Exception as error:  # noqa: BLE001 - raised below, after the other logs are closed
                 errors.append(error)
         try:
             self.write_checkpoints(logs)
             if not errors and not failed:
-                # The next start takes every log as it is, and for durable.
+                # After a clean stop the next start treats all bytes of a log as durable.
                 unsynced = [name for name, log in logs.items() if log.synced_offset != log.log_end_offset]
                 assert not unsynced, unsynced
                 self._remove_journal(logs)
@@ -539,7 +545,7 @@ class DataDirectory:
         self.journal.remove()
 
     def abandon(self) -> None:
-        """Releases the lock and leaves everything else as it is, as a crash would."""
+        """Release the lock without any other change, as a crash would."""
         self.journal.close()
         for document in (self._catalogue, self._security):
             document.close()
@@ -549,7 +555,7 @@ class DataDirectory:
 
 
 def run_steps(steps: DirectorySteps[R]) -> R:
-    """Take all steps at once, blocking; return their result."""
+    """Run all steps at once, blocking, and return their result."""
     result: OSError | None = None
     while True:
         try:
@@ -562,7 +568,7 @@ def run_steps(steps: DirectorySteps[R]) -> R:
 
 
 def _read_sound_topic_id(files: Files, directory: str) -> bytes | None:
-    """As `read_topic_id`; None also for an invalid file. Raises OSError."""
+    """Read a topic id like `read_topic_id`, but return None for an invalid file too. Raises OSError."""
     try:
         return read_topic_id(files, directory)
     except DamagedFile:

@@ -39,11 +39,11 @@ from storage.storage_errors import (
 )
 
 SYNC_TIMEOUT_S: Final = 60
-"""What takes longer was given up."""
+"""The time that `wait_for_syncs` waits for running syncs, in seconds."""
 
 
 class SyncPlan(Struct, eq=False):
-    """The files of one log that hold unsynced bytes, and the offset that is durable once they are synced."""
+    """The files of one log with unsynced bytes, and the offset that is synced after them."""
 
     files: Files
     segments: Sequence[tuple[LogSegment, File]]
@@ -52,7 +52,7 @@ class SyncPlan(Struct, eq=False):
     directories: Sequence[str]
     end_offset: int
     is_complete: bool = False
-    """Whether it was run; kept by the log."""
+    """Whether `complete_sync` has recorded its result."""
 
     def run(self, synced: set[File | str]) -> None:
         """Sync the files of the plan. It blocks and is safe in any thread. Raises SyncFailed, which names the file.
@@ -71,7 +71,7 @@ class SyncPlan(Struct, eq=False):
             try:
                 self.files.fsync_directory(directory)
             except FileNotFoundError:
-                continue  # the topic was deleted: nothing of it has to last
+                continue  # the topic was deleted, so its files need not be durable
             except OSError as error:
                 raise SyncFailed(
                     directory, f"cannot sync the directory: {format_error_reason(error, directory)}"
@@ -83,7 +83,7 @@ def _sync_file(segment: LogSegment, file: File) -> None:
     try:
         file.fdatasync()
     except FileClosed as error:
-        # Retention or the deletion of the topic may have removed it meanwhile.
+        # Retention or a topic deletion may have removed the file meanwhile.
         if not segment.is_deleted:
             raise SyncFailed(file.path, "was closed before it was synced") from error
     except OSError as error:
@@ -94,14 +94,14 @@ def _sync_indexes(segment: LogSegment) -> None:
     try:
         segment.sync_indexes()
     except FileNotFoundError:
-        return  # removed meanwhile; else they are made anew when they are wanted
+        return  # the files were removed meanwhile, or will be rebuilt when they are needed
     except OSError as error:
         raise SyncFailed(segment.path, f"cannot sync its indexes: {format_error_reason(error)}") from error
 
 
 class LogDurability:
-    """The durability of one log. What completes a plan or poisons the log is safe in any thread, all else is
-    the owner's."""
+    """The durability of one log. Methods that complete a plan or poison the log are safe in any thread. All
+    others belong to the owner's thread."""
 
     __slots__ = (
         "_completed",
@@ -127,26 +127,26 @@ class LogDurability:
         journal: LogJournal | None,
     ) -> None:
         self.durable_offset = synced_offset
-        """Everything before it is on the disk: in the segments, or in the journal."""
+        """All records before this offset are on the disk, in the segments or in the journal."""
         self.synced_offset = synced_offset
-        """Everything before it is on the disk, in the segments."""
+        """All records before this offset are on the disk, in the segments."""
         self.failure: StorageError | None = None
-        """Why the log is poisoned, None while it is not."""
+        """The error that poisoned the log, or None."""
         self.replication_queue: ReplicationQueue | None = None
-        """What an engine that replicates the log has still to get; None where there is no such engine."""
+        """The appended bytes that a replication engine has not confirmed; None without such an engine."""
         self._files = files
         self._directory = directory
         self._segments = segments
         self._journal = journal
         self._unsynced_directories: list[str] = []
         self._plans_under_way: list[SyncPlan] = []
-        """Plans in the order in which they were begun, the first of them not complete."""
-        # The lock is taken once for each entry, because a condition's wrapper would double the cost.
+        """The running plans in the order of their begin. The first one is not complete."""
+        # A plain lock: the wrapper of the condition would double the cost for each journal entry.
         self._lock = threading.Lock()
         self._completed = threading.Condition(self._lock)
 
     def detach_journal(self) -> None:
-        """The journal has nothing of the log and gets nothing."""
+        """Stop using the journal, which has no entry of the log."""
         self._journal = None
 
     def mark_names_unsynced(self, *directories: str) -> None:
@@ -156,7 +156,7 @@ class LogDurability:
                 self._unsynced_directories.append(directory)
 
     def sync_names(self) -> None:
-        """Makes names durable that a sync would, or that one has begun to; blocks. Raises OSError."""
+        """Sync directories with new names that no completed sync covers. It blocks. Raises OSError."""
         with self._lock:
             begun = [directory for plan in self._plans_under_way for directory in plan.directories]
         for directory in dict.fromkeys([*begun, *self._unsynced_directories]):
@@ -165,12 +165,12 @@ class LogDurability:
 
     @property
     def has_unsynced_names(self) -> bool:
-        """Whether a segment was begun, or the log, and the disk does not know."""
+        """Whether the log has new segments, or is new itself, and their directory entries are not synced."""
         return bool(self._unsynced_directories)
 
     @property
     def is_dirty(self) -> bool:
-        """Whether `begin_sync` would have anything to do."""
+        """Whether `begin_sync` has anything to sync."""
         return bool(self._unsynced_directories or self._segments.find_unsynced())
 
     def begin_sync(self, end_offset: int) -> SyncPlan | None:
@@ -236,7 +236,8 @@ class LogDurability:
             return self.poison_contradicted(problem)
 
     def on_replicated(self, offset: int, log_end_offset: int) -> None:
-        """An engine that replicates the log has everything before `offset`."""
+        """Raise the durable and the synced offset to `offset`, because the replication engine has all records
+        before it."""
         with self._lock:
             assert self.durable_offset <= offset <= log_end_offset, (
                 self.durable_offset,
@@ -257,14 +258,15 @@ class LogDurability:
             raise problem
 
     def wait_for_syncs(self) -> None:
-        """Block until the running syncs of other threads are complete."""
+        """Block until the running syncs of other threads are complete, the log is poisoned, or
+        `SYNC_TIMEOUT_S` has passed."""
         with self._completed:
             self._completed.wait_for(
                 lambda: not self._plans_under_way or self.failure is not None, SYNC_TIMEOUT_S
             )
 
     def poison(self, error: StorageError) -> StorageError:
-        """Refuses appends and syncs from now on; the first cause stays, and is given back."""
+        """Refuse appends and syncs from now on. Return the first error that poisoned the log."""
         with self._lock:
             self.failure = self.failure or error
             return self.failure
@@ -297,7 +299,7 @@ def undo_append(active: LogSegment, durability: LogDurability, error: OSError) -
 
 
 def probe_append(active: LogSegment, durability: LogDurability, size: int) -> None:
-    """Appends `size` bytes that mean nothing, and takes them back. Raises AppendFailed."""
+    """Append `size` meaningless bytes and remove them again, to test the disk. Raises AppendFailed."""
     try:
         active.file.write(bytes(size))
         active.file.truncate(active.size)

@@ -26,17 +26,17 @@ from storage.storage_errors import FileClosed
 FILE_MODE: Final = 0o644
 
 _FLOCK: Final = struct.Struct("@hhqqi0q")
-"""Linux's `struct flock`: type, whence, start, length, process."""
+"""The layout of Linux's `struct flock`: type, whence, start, length, process id."""
 
 _locked_files: Final[set[tuple[int, int]]] = set()
 """Device and inode of every file that this process has locked."""
 
 
 class OsLock:
-    """A `Lock` by fcntl(2) on a file: the kind that Java takes, so that it excludes a broker as well.
+    """A `Lock` by fcntl(2) on a file: the kind that Java uses, so that it also excludes a Kafka broker.
 
-    Such a lock belongs to the process and is lost when any descriptor of the file is closed. A file that is locked
-    here is therefore never opened a second time.
+    Such a lock belongs to the process and is lost when any descriptor of the file is closed. A file that is
+    locked here is therefore never opened a second time.
     """
 
     __slots__ = ("_descriptor", "_identity")
@@ -67,7 +67,8 @@ class OsLock:
 
 
 def is_locked(path: str) -> bool:
-    """Whether a process holds a file locked, this one included. On Linux without locking it. Raises OSError."""
+    """Return whether a process, possibly this one, has locked a file. On Linux this takes no lock. Raises
+    OSError."""
     if _identify_file(os.stat(path)) in _locked_files:
         return True
     if sys.platform != "linux":
@@ -95,7 +96,7 @@ def _describe_holder(descriptor: int) -> str:
         with open(f"/proc/{pid}/comm", errors="replace") as file:
             return f"process {pid} ({file.read().strip()})"
     except OSError:
-        # It has ended meanwhile, or has no number here because it runs in another container.
+        # The process has ended meanwhile, or it runs in another container and has no process id here.
         return "another process"
 
 
@@ -114,43 +115,44 @@ _REWRITE_BYTES: Final = 1024 * 1024
 
 
 class File(Protocol):
-    """One open file. Appends go to its end; reads are positional and move nothing."""
+    """One open file. Writes append to its end; reads are positional and do not move the end."""
 
     @property
     def path(self) -> str:
-        """As it was opened, for messages."""
+        """The path with which the file was opened, for messages."""
 
     def write(self, data: bytes) -> None:
-        """Appends all of `data`, in as many calls as it takes. After an OSError a part of it may be there."""
+        """Append all of `data`, with as many system calls as needed. After an OSError a part may be written."""
 
     def write_at(self, data: bytes, position: int) -> None:
         """Overwrite bytes at a position of a file that is open for updates. After an OSError a part may be
         written."""
 
     def pread(self, length: int, position: int) -> bytes:
-        """`length` bytes from `position`, fewer only where the file ends."""
+        """Return `length` bytes from `position`, or fewer at the end of the file."""
 
     def fdatasync(self) -> None:
-        """Makes contents and size durable. Safe in a thread beside writes; raises FileClosed once closed."""
+        """Make contents and size durable. It is safe in a thread while another one writes. Raises FileClosed
+        after `close`."""
 
     def truncate(self, size: int) -> None:
-        """Cuts the file to `size` bytes."""
+        """Truncate the file to `size` bytes."""
 
     def size(self) -> int:
         """Return the current size in bytes."""
 
     def duplicate(self) -> "File":
-        """Return another handle on the same file: it can be read, in any thread, until it is closed itself."""
+        """Return another handle on the same file. It can be read in any thread until it is closed itself."""
 
     def close(self) -> None:
-        """Waits for an fdatasync under way; a second close does nothing."""
+        """Close the file, after a running fdatasync has ended. A second call does nothing."""
 
 
 class Lock(Protocol):
     """An exclusive claim on a path, held until released or until the process ends."""
 
     def release(self) -> None:
-        """Gives the claim up; a second release does nothing."""
+        """Release the lock. A second call does nothing."""
 
 
 class VolumeSpace(NamedTuple):
@@ -158,7 +160,7 @@ class VolumeSpace(NamedTuple):
 
     total_bytes: int
     usable_bytes: int
-    """By this process."""
+    """The free bytes that this process may use."""
 
 
 class Files(Protocol):
@@ -168,16 +170,16 @@ class Files(Protocol):
         """Open a file for reading and appending. A missing file is created empty."""
 
     def open_read(self, path: str) -> File:
-        """Opens an existing file for reading."""
+        """Open an existing file for reading."""
 
     def open_update(self, path: str) -> File:
         """Open a file for reading, and for writing at any position. A missing file is created empty."""
 
     def read(self, path: str) -> bytes:
-        """The whole of a small regular file."""
+        """Return the whole content of a small regular file."""
 
     def write(self, path: str, data: bytes) -> None:
-        """Creates or replaces a small file in place: neither atomic nor durable."""
+        """Create or replace a small file in place, neither atomically nor durably."""
 
     def rewrite(self, path: str, position: int) -> None:
         """Write the bytes of a file from `position` on again at the same place. The next sync of the file then
@@ -190,7 +192,8 @@ class Files(Protocol):
         """
 
     def replace(self, source: str, target: str) -> None:
-        """Renames a file or directory; a target file is replaced. Durable after `fsync_directory`."""
+        """Rename a file or directory, replacing a target file. The new name is durable after
+        `fsync_directory`."""
 
     def unlink(self, path: str) -> None:
         """Remove the file at a path."""
@@ -202,25 +205,25 @@ class Files(Protocol):
         """
 
     def rmdir(self, path: str) -> None:
-        """Removes an empty directory."""
+        """Remove an empty directory."""
 
     def listdir(self, path: str) -> list[str]:
-        """Names in a directory, sorted."""
+        """Return the names in a directory, sorted."""
 
     def fsync_directory(self, path: str) -> None:
-        """Makes the names in a directory durable."""
+        """Make the names in a directory durable."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Return whether a file or directory exists."""
 
     def is_directory(self, path: str) -> bool:
-        """Whether a directory is there."""
+        """Return whether a directory exists."""
 
     def size(self, path: str) -> int:
         """Return the size of a file in bytes."""
 
     def modified_ms(self, path: str) -> int:
-        """Last modification of a file, wall clock, milliseconds."""
+        """Return the time of the last modification of a file, wall clock in milliseconds."""
 
     def space(self, path: str) -> VolumeSpace:
         """Return the space of the volume of a path."""
@@ -229,19 +232,19 @@ class Files(Protocol):
         """Lock a path. Raises BlockingIOError, which names the holder, if another process (or this one) has it."""
 
     def is_locked(self, path: str) -> bool:
-        """Whether a process, or this one, has claimed a path that is there. Claims nothing."""
+        """Return whether a process, possibly this one, has locked an existing path. It takes no lock."""
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Writes all of `data` to a descriptor, over short writes."""
+    """Write all of `data` to a descriptor, repeating short writes."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """A descriptor of a regular file. The opening of a pipe would block, and a directory would fail at the first
-    read only. Raises OSError."""
+    """Return a descriptor of a regular file. Opening a pipe would block, and a directory would fail only at
+    the first read. Raises OSError."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, FILE_MODE)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
@@ -259,8 +262,8 @@ def _add_file_name(error: OSError, path: str) -> None:
 
 
 class _DescriptorUse:
-    """The handles that share one descriptor, and the lock under which it is synced and closed: the number of a
-    closed descriptor may already be another file's."""
+    """The handles that share one descriptor, and the lock for its syncs and its close. Without the lock the
+    number of a closed descriptor might already belong to another file."""
 
     __slots__ = ("handles", "lock")
 
@@ -270,8 +273,8 @@ class _DescriptorUse:
 
 
 class OsFile:
-    """A `File` of the operating system. Duplicates share its descriptor, which the last of them closes: a process
-    has only so many."""
+    """A `File` of the operating system. Duplicates share its descriptor, because a process has a limited
+    number. The last handle closes it."""
 
     __slots__ = ("_descriptor", "_use", "path")
 
@@ -393,7 +396,7 @@ class OsFiles:
         try:
             try:
                 if is_private:
-                    os.fchmod(descriptor, mode)  # a crash may have left one that others can read
+                    os.fchmod(descriptor, mode)  # a crash may have left a file with other permissions
                 write_all(descriptor, data)
                 os.fsync(descriptor)
             finally:
@@ -458,7 +461,7 @@ class OsFiles:
 
 
 def read_input_file(path: str) -> bytes:
-    """The whole of a file that a user has named on a command line; it may be a pipe. Raises OSError."""
+    """Return the content of a file that a user has named on a command line. It may be a pipe. Raises OSError."""
     with open(path, "rb") as file:
         return file.read()
 
@@ -467,7 +470,7 @@ def read_input_file(path: str) -> bytes:
 def create_private_file(data: bytes) -> Iterator[str]:
     """Yield the path of a file with these bytes that only this user can read. The end of the block removes it.
     Raises OSError."""
-    import tempfile  # rarely needed, and imports modules that pack and copy files
+    import tempfile  # rarely needed, and it imports many modules
 
     descriptor, path = tempfile.mkstemp(prefix="groupd-")
     try:
@@ -507,7 +510,7 @@ def mark_directory_deleted(files: Files, directory: str) -> str:
 
 
 def remove_directory(files: Files, directory: str) -> None:
-    """Removes a directory and the files in it. Raises OSError."""
+    """Remove a directory and the files in it. Raises OSError."""
     for name in files.listdir(directory):
         files.unlink(f"{directory}/{name}")
     files.rmdir(directory)

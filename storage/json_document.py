@@ -1,4 +1,5 @@
-"""A small file that holds one JSON document, replaced as a whole: the catalogue of topics, ACLs and credentials.
+"""A small file that holds one JSON document, replaced as a whole: the catalogue of topics, ACLs and
+credentials.
 
 A write that fails leaves the document before it in place, also on a full disk:
 
@@ -7,8 +8,8 @@ A write that fails leaves the document before it in place, also on a full disk:
 - When the directory cannot be synced after the renaming, the old document is put back in the same way. It has a
   reserve of its own.
 
-So a change that frees space (the deletion of a topic) goes through on a full disk. The reserves are made and made
-larger after a write. What the disk refuses then is tried again after the next one.
+So a change that frees space (the deletion of a topic) succeeds on a full disk. The reserves are created and
+enlarged after a write. If that fails, it is tried again after the next write.
 """
 
 import errno
@@ -24,7 +25,7 @@ from storage.files import Files
 from storage.storage_errors import DamagedFile, FileClosed
 
 RESERVE_SUFFIXES: Final = (".reserve-1", ".reserve-2")
-"""For a change, and for its return."""
+"""The file name suffixes of the reserves: for a change, and for restoring the old document."""
 _JSON: Final = json.JSONEncoder(sort_keys=True)
 _RESERVE_STEP: Final = 4096
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -39,7 +40,7 @@ class JsonDocument:
         self._path = path
         self._is_private = is_private
         self._data: bytes | None = None
-        """The document that was read, or accepted last; None without one."""
+        """The document that was read or written last; None without one."""
         self._is_loaded = False
         self._is_in_place = False
         """Whether the file is certain to hold `_data`."""
@@ -47,7 +48,7 @@ class JsonDocument:
         self._lock = threading.Lock()
 
     def read(self) -> object | None:
-        """The document in the file, None without a file. Raises DamagedFile, OSError."""
+        """Return the document in the file, or None without a file. Raises DamagedFile, OSError."""
         with self._lock:
             self._read_file()
             data = self._data
@@ -66,8 +67,8 @@ class JsonDocument:
         self._is_loaded = self._is_in_place = True
 
     def write(self, document: Mapping[str, object]) -> None:
-        """Replaces the document, atomically and durably. Raises FileClosed, OSError; the document before it then
-        stays in place, as far as the disk allows its return."""
+        """Replace the document atomically and durably. Raises FileClosed, OSError; the old document then stays
+        in place, or is restored if the disk allows it."""
         fields = [f" {_JSON.encode(name)}: {_format_value(document[name])}" for name in sorted(document)]
         data = ("{\n" + ",\n".join(fields) + "\n}\n").encode()
         with self._lock:
@@ -76,20 +77,20 @@ class JsonDocument:
             if not self._is_loaded:
                 self._read_file()
             if data == self._data and self._is_in_place:
-                # The process before this one may have ended between the renaming and the sync of the directory.
+                # The previous process may have ended between the rename and the sync of the directory.
                 self._files.fsync_directory(os.path.dirname(self._path))
             else:
                 self._replace(data)
             self._make_reserves(len(data))
 
     def ensure_reserves(self) -> None:
-        """Makes the reserves of the document that was read, where the disk allows it."""
+        """Create the reserves of the document that was read, if the disk allows it."""
         with self._lock:
             if self._data is not None:
                 self._make_reserves(len(self._data))
 
     def close(self) -> None:
-        """Refuses later writes, after the end of one under way."""
+        """Wait for a running write, and refuse later ones."""
         with self._lock:
             self._is_closed = True
 
@@ -104,7 +105,7 @@ class JsonDocument:
         self._data, self._is_in_place = data, True
 
     def _write_file(self, data: bytes, reserves: Sequence[str]) -> None:
-        """Raises OSError, after which the file may hold either document."""
+        """Write the document to the file. Raises OSError; the file may then have either document."""
         try:
             self._files.write_atomically(self._path, data, is_private=self._is_private)
         except OSError as error:
@@ -112,7 +113,8 @@ class JsonDocument:
                 raise
 
     def _write_over_reserve(self, reserves: Sequence[str], data: bytes) -> bool:
-        """Whether one of them is large enough, and is the file now. Raises OSError."""
+        """Write the document over a large enough reserve and rename it to the file. Return whether there was
+        one. Raises OSError."""
         for reserve in reserves:
             if self._read_size(reserve) < len(data):
                 continue
@@ -129,7 +131,7 @@ class JsonDocument:
         return False
 
     def _restore(self) -> None:
-        """Puts the accepted document back. Raises OSError."""
+        """Restore the last accepted document. Raises OSError."""
         there = self._files.read(self._path) if self._files.exists(self._path) else None
         if there != self._data:
             if self._data is None:
@@ -146,11 +148,11 @@ class JsonDocument:
         return [self._path + suffix for suffix in RESERVE_SUFFIXES]
 
     def _read_size(self, path: str) -> int:
-        """In bytes; -1 for a file that is not there. Raises OSError."""
+        """Return the size of a file in bytes; -1 for a missing file. Raises OSError."""
         return self._files.size(path) if self._files.exists(path) else -1
 
     def _make_reserves(self, least: int) -> None:
-        """Let both reserves have room for a document of this size and a little more, if the disk allows it."""
+        """Enlarge both reserves to the size of this document and a little more, if the disk allows it."""
         for reserve in self._reserves:
             with suppress(OSError):
                 size = self._read_size(reserve)
@@ -175,7 +177,8 @@ def _check_unique_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _format_value(value: object) -> str:
-    """A list with a line for each of its elements: people read it, and it takes far less time than indented."""
+    """Format a value. A list gets one line for each element, which is readable and much faster than full
+    indentation."""
     if not isinstance(value, list) or not value:
         return _JSON.encode(value)
     return "[\n  " + ",\n  ".join(map(_JSON.encode, value)) + "\n ]"

@@ -40,7 +40,7 @@ _HEADER: Final = Struct(">qi4xbIhi30xi")
 
 
 class KeyValueRun(NamedTuple):
-    """Neighbouring plain records, and where the first of their batches lies."""
+    """Adjacent plain records, and the position of the first of their batches."""
 
     path: str
     position: int
@@ -95,13 +95,13 @@ def _read_segments(
 
 
 class _SegmentReader:
-    """One segment, while it is read."""
+    """Reads one segment."""
 
     def __init__(
         self, segment: LogSegment, position: int, until: int, next_offset: int, end_offset: int
     ) -> None:
         self.next_offset = next_offset
-        """The lowest that the next batch may begin at."""
+        """The minimum base offset of the next batch."""
         self._segment = segment
         self._position = position
         self._until = until
@@ -155,7 +155,7 @@ class _SegmentReader:
         return position
 
     def read_other_batches(self) -> Iterator[StoredBatch]:
-        """Every batch from there on."""
+        """Yield all batches from the current position on."""
         for batch in self._segment.walk(self._position, check=True):
             if batch.position >= self._until:
                 return

@@ -5,9 +5,9 @@
     0 0            epoch, start offset
     3 1042
 
-Every batch carries the epoch in which it was appended. A log that was made here has one epoch, 0, for good, unless
-its owner begins others. One that a broker made has those of its elections; the latest goes on here, because clients
-refuse to go back to an older one (KIP-320).
+Every batch carries the epoch in which it was appended. A log that groupd created keeps epoch 0 unless its
+owner begins others. A log of a Kafka broker has the epochs of its elections. groupd continues with the latest
+one, because clients refuse to go back to an older one (KIP-320).
 
 Source: Kafka's `LeaderEpochFileCache`, `LeaderEpochCheckpointFile`.
 """
@@ -43,7 +43,7 @@ class LeaderEpochs:
         assert all(before.epoch < after.epoch for before, after in pairwise(entries)), entries
         self._entries = entries
         self.current = entries[-1].epoch
-        """What batches are appended with."""
+        """The epoch of new batches."""
 
     @classmethod
     def read(cls, files: Files, directory: str) -> "LeaderEpochs | None":
@@ -90,15 +90,15 @@ class LeaderEpochs:
         return "".join(f"{line}\n" for line in lines).encode()
 
     def find_epoch(self, offset: int) -> int:
-        """The epoch of the batch that holds an offset, of the first epoch before all of them."""
+        """Return the epoch of the batch with an offset, or the first epoch for an offset before all batches."""
         epochs = [entry.epoch for entry in self._entries if entry.start_offset <= offset]
         return epochs[-1] if epochs else self._entries[0].epoch
 
     def find_end_offset(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The greatest epoch not above `epoch` that the log has, and where it ends.
+        """Return the greatest epoch of the log that is not above `epoch`, and its end offset.
 
-        (-1, -1) where that is not known: for -1, and for an epoch that has not begun. An epoch before the first
-        is answered with itself and the start of the first.
+        The result is (-1, -1) if it is unknown: for -1, and for an epoch that has not begun. For an epoch
+        before the first one it is that epoch and the start of the first one.
         """
         if epoch == self.current:
             return epoch, log_end_offset

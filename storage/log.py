@@ -4,12 +4,13 @@
 
 *log_end_offset* is the offset of the next batch. `append` raises it as soon as the operating system has the
 bytes, which then survive the death of this process, but not of the machine. Bytes before *durable_offset*
-survive that too; before *synced_offset* they do so in the segments alone. *log_start_offset* rises with
-retention and with DeleteRecords, which may pass the durable offset of a log that is never synced.
+survive a failure of the machine too; those before *synced_offset* do so in the segments, without the journal.
+*log_start_offset* rises with retention and with DeleteRecords, which may pass the durable offset of a log that
+is never synced.
 
 All methods belong to the owner's thread unless their docstrings say otherwise. A failed write that can be
-undone (a full disk) raises and leaves the log unchanged; otherwise the log is poisoned. `reopen` takes up a
-poisoned log: it trusts only durable bytes, checks the rest and writes that again.
+undone (a full disk) raises and leaves the log unchanged; otherwise the log is poisoned. `reopen` opens a
+poisoned log again: it trusts only durable bytes, and checks and rewrites the others.
 
 A `SegmentListener` keeps files of its own beside the segments, such as producer snapshots.
 """
@@ -61,7 +62,8 @@ class AppendResult(NamedTuple):
     last_offset: int
     size_bytes: int
     is_rolled: bool
-    """The batch began a new segment: time to sync a log that is not synced otherwise, as Kafka does then."""
+    """Whether the batch began a new segment. A log that is not synced otherwise should be synced now, as in
+    Kafka."""
 
 
 class SegmentListener(Protocol):
@@ -81,7 +83,7 @@ class SegmentListener(Protocol):
 
 
 class ReadableLog:
-    """The segments of a log, and where it begins and ends. All methods belong to the owner's thread."""
+    """The segments of a log, its start and its end. All methods belong to the owner's thread."""
 
     def __init__(
         self,
@@ -95,7 +97,8 @@ class ReadableLog:
         self.files = files
         self.directory = directory
         self.config = config
-        """May be replaced at any time; the next append, read or retention obeys it."""
+        """The configuration. The owner may replace it at any time; it applies to the next append, read or
+        retention."""
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.segment_listener: SegmentListener | None = None
@@ -110,11 +113,11 @@ class ReadableLog:
 
     @property
     def segments(self) -> tuple[LogSegment, ...]:
-        """From oldest to active, for reading only."""
+        """The segments from the oldest to the active one, for reading only."""
         return self._segments.all
 
     def _notify_segment_listener(self) -> None:
-        """The active segment is complete as it is now. Raises OSError."""
+        """Notify the segment listener that the active segment is complete. Raises OSError."""
         if self.segment_listener is not None:
             self.segment_listener.on_segment_sealed(self._segments.active, self.log_end_offset)
 
@@ -141,8 +144,9 @@ class ReadableLog:
         return self._segments.read(offset, limits)
 
     def find_upper_bound_offset(self, offset: int, size_bytes: int) -> int:
-        """An offset behind all that a read of `size_bytes` from `offset` has returned, as the index knows one: the
-        end of the next indexed batch, of the segment, or of the log. Raises LogDamaged.
+        """Return an offset after all batches that a read of `size_bytes` from `offset` has returned.
+
+        It is the end of the next indexed batch, of the segment, or of the log. Raises LogDamaged.
 
         Source: Kafka's `LogSegment.fetchUpperBoundOffset`.
         """
@@ -157,10 +161,11 @@ class ReadableLog:
         return self._segments.count_bytes_from(offset, self.config.index_interval_bytes)
 
     def iterate_batches(self, from_offset: int | None = None) -> Iterator[StoredBatch]:
-        """Every batch that ends at or after `from_offset` (default: the log start offset), checksums verified.
+        """Yield every batch that ends at or after `from_offset` (default: the log start offset), with verified
+        checksums.
 
-        Gaps and empty batches that compaction left are normal. Ends where the log ended when the walk began.
-        Raises OffsetOutOfRange, LogDamaged with file and position.
+        Gaps and empty batches that compaction left are normal. The walk ends at the end offset that the log
+        had when the walk began. Raises OffsetOutOfRange, and LogDamaged with file and position.
         """
         if from_offset is None:
             from_offset = self.log_start_offset
@@ -186,14 +191,14 @@ class PartitionLog(ReadableLog):
         super().__init__(files, directory, config, segments, report.log_start_offset, report.log_end_offset)
         self.durability = LogDurability(files, directory, segments, report.durable_offset, journal)
         self.journal = journal
-        """What appends go to besides; None where they do not."""
+        """The journal that gets the appended batches too; None without one."""
         self.leader_epochs = leader_epochs
         self.recovery_report = report
-        self.is_closed = self.is_deleted = False  # deleted: or about to be
+        self.is_closed = self.is_deleted = False  # is_deleted: the log is deleted or about to be
         self.cleaned_offset = 0
         """Compaction has read every record below it. Missing records there may have been tombstones."""
         self.is_pinned = False
-        """Whether a compaction is under way, which replaces segments: none goes by itself meanwhile."""
+        """Whether a compaction or a copy is running. Retention removes no segment meanwhile."""
         self._is_truncated = False
         assert report.durable_offset <= self.log_end_offset, report
 
@@ -243,7 +248,7 @@ class PartitionLog(ReadableLog):
                 report = report.with_postponed(error)
         log = cls(files, directory, config, LogSegments(segments), report, epochs, journal)
         if not report.was_clean or log.log_end_offset == report.log_start_offset:
-            # Nobody has synced the names of a log without records, not even a clean stop.
+            # The directory entries of a log without records were never synced, not even by a clean stop.
             log.durability.mark_names_unsynced(directory, os.path.dirname(directory))
         if entries:
             log._sync_or_close()
@@ -356,27 +361,29 @@ class PartitionLog(ReadableLog):
         return is_rolled
 
     def append_records(self, records: Sequence[Record], now_ms: int | None = None) -> AppendResult:
-        """Appends records as one batch, with `now_ms` for their times if it is given. Raises as `append`."""
+        """Append records as one batch. `now_ms`, if given, replaces their times. Raises as `append`."""
         if now_ms is not None:
             records = [record._replace(timestamp_ms=now_ms) for record in records]
         return self.append(encode_batch(records))
 
     def probe_append(self, size: int) -> None:
-        """Appends bytes that mean nothing and takes them back. Raises LogPoisoned, LogClosed, AppendFailed."""
+        """Append `size` meaningless bytes and remove them again, to test the disk. Raises LogPoisoned,
+        LogClosed, AppendFailed."""
         self.require_open()
         probe_append(self._segments.active, self.durability, size)
 
     def _roll(self) -> LogSegment:
-        """Seals the active segment and begins the next one at the log end offset."""
+        """Seal the active segment and begin the next one at the log end offset."""
         sealed = self._segments.active
         assert sealed.base_offset < self.log_end_offset == sealed.next_offset, sealed.path
-        # What the journal has of the sealed segment cannot be missing before the next one. What is only on its way
+        # A crash cannot lose records of the sealed segment that the journal has. Records that are not in the
+        # journal yet could be lost although the next segment exists.
         # there can.
         is_in_journal = self.journal is not None and self.durable_offset == self.log_end_offset
         is_synced = self.config.sync_on_roll and (sealed.is_synced or not is_in_journal)
         try:
             if is_synced:
-                sealed.is_synced = False  # a sync under way may not have come to it
+                sealed.is_synced = False  # a running sync may not cover it
                 self.sync()
             else:
                 # A segment with a missing predecessor would look like the result of retention.
@@ -406,22 +413,22 @@ class PartitionLog(ReadableLog):
 
     @property
     def awaits_recovery_point(self) -> bool:
-        """Whether the journal is for it once it is on record how far the log was synced when it was opened."""
+        """Whether the log will use the journal as soon as a checkpoint has its recovery point."""
         return self.journal is not None and self.journal.is_held_out
 
     @property
     def compactable_offset(self) -> int:
-        """Before it compaction may leave holes."""
+        """The offset before which compaction may leave gaps."""
         return self.synced_offset if self.journal is None else self.journal.recovery_point
 
     @property
     def failure(self) -> StorageError | None:
-        """Why the log is poisoned, None while it is not."""
+        """The error that poisoned the log, or None."""
         return self.durability.failure
 
     @property
     def is_dirty(self) -> bool:
-        """Whether the segments have anything that is not synced, or only being synced."""
+        """Whether the segments have bytes that are not synced, including those of a running sync."""
         end_offset = self.log_end_offset
         return end_offset > 0 and (self.durability.is_dirty or self.synced_offset < end_offset)
 
@@ -433,7 +440,7 @@ class PartitionLog(ReadableLog):
         """
         self.require_open()
         if self.log_end_offset == 0 or self.durability.replication_queue is not None:
-            return None  # a crash may as well forget the files: nothing was ever written, or it is a copy
+            return None  # a crash may lose the files: nothing was ever written, or the log is a copy
         return self.durability.begin_sync(self.log_end_offset)
 
     def complete_sync(self, plan: SyncPlan, error: StorageError | None) -> StorageError | None:
@@ -441,22 +448,26 @@ class PartitionLog(ReadableLog):
         return self.durability.complete_sync(plan, error, self.log_end_offset)
 
     def poison(self, error: StorageError) -> StorageError:
-        """Refuses appends from now on, because of `error`; the first cause stays. Safe in any thread."""
+        """Poison the log: refuse appends from now on. Return the first error that poisoned it. Safe in any
+        thread."""
         return self.durability.poison(error)
 
     def sync(self) -> None:
-        """All three steps at once, blocking. Raises SyncFailed, LogPoisoned, LogClosed, LogContradicted."""
+        """Run all three steps of a sync at once, blocking. Raises SyncFailed, LogPoisoned, LogClosed,
+        LogContradicted."""
         plan = self.begin_sync()
         if plan is not None:
             self.durability.run_plan(plan, self.log_end_offset)
 
-    # Shrinking
+    # Deletion of records
 
     def delete_records_before(self, offset: int) -> int:
-        """Raises the log start offset to `offset` and drops segments wholly below it; the new start offset.
+        """Raise the log start offset to `offset`, and delete the segments below it. Return the log start
+        offset.
 
-        A lower `offset` than today's start changes nothing. A pinned log keeps its segments for now.
-        Durable once the data directory's checkpoint is written. Raises OffsetOutOfRange past the end, OSError.
+        An offset below the current start changes nothing. A pinned log keeps its segments until `unpin`. The
+        change is durable after the checkpoint of the data directory is written. Raises OffsetOutOfRange past
+        the end, OSError.
         """
         if not 0 <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
@@ -494,13 +505,14 @@ class PartitionLog(ReadableLog):
         for left in reversed(range(count)):
             self._segments.remove_first(1)
             if left:
-                # If a crash kept only an older snapshot, later bytes would look like a torn tail.
+                # A crash could otherwise keep an older snapshot only, and later bytes would look like a torn
+                # tail.
                 self.sync_directory()
 
     # Compaction
 
     def pin(self) -> None:
-        """Keeps all segments where they are until `unpin`. Raises LogPoisoned, LogClosed."""
+        """Keep all segments in place until `unpin`. Raises LogPoisoned, LogClosed."""
         self.require_open()
         assert not self.is_pinned, self.directory
         self.is_pinned = True
@@ -511,11 +523,11 @@ class PartitionLog(ReadableLog):
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be written."""
+        """Return whether the log can be written."""
         return not self.is_closed and self.durability.failure is None
 
     def require_open(self) -> None:
-        """Raises LogPoisoned, LogClosed when the log cannot be written."""
+        """Check that the log can be written. Raises LogPoisoned, LogClosed."""
         if self.is_closed:
             raise LogClosed(self.directory, "the log is closed")
         failure = self.durability.failure
@@ -523,7 +535,7 @@ class PartitionLog(ReadableLog):
             raise LogPoisoned(self.directory, f"refuses appends until it is reopened, because {failure}")
 
     def sync_directory(self) -> None:
-        """Makes the names of all files durable; blocks, safe in any thread. Raises OSError."""
+        """Make the names of all files durable. It blocks and is safe in any thread. Raises OSError."""
         self.files.fsync_directory(self.directory)
 
     def replace_segments(self, old: Sequence[LogSegment], new: LogSegment, cleaned_offset: int) -> None:
@@ -547,7 +559,7 @@ class PartitionLog(ReadableLog):
         self.leader_epochs = epochs
 
     def truncate_to(self, offset: int) -> None:
-        """Removes every batch that ends at or after `offset`. Raises OffsetOutOfRange, LogDamaged, OSError."""
+        """Remove every batch that ends at or after `offset`. Raises OffsetOutOfRange, LogDamaged, OSError."""
         self.segment_listener = None
         self._check_within(offset)
         assert not self.is_pinned, self.directory
@@ -560,11 +572,11 @@ class PartitionLog(ReadableLog):
         self.durability.on_truncated(self.log_end_offset)
         self.sync_directory()
 
-    # Ending
+    # Closing
 
     def close(self, clean: bool = True) -> None:
-        """Closes the files; `clean` syncs everything and writes the active indexes first. Idempotent. Raises
-        SyncFailed, LogPoisoned, OSError; the files are closed all the same."""
+        """Close the files. `clean` syncs all bytes and writes the active indexes first. Idempotent. Raises
+        SyncFailed, LogPoisoned, OSError; the files are closed nevertheless."""
         if self.is_closed:
             return
         try:
@@ -574,7 +586,7 @@ class PartitionLog(ReadableLog):
                 report = self.recovery_report
                 is_as_found = report.was_clean and self.log_end_offset == report.log_end_offset
                 self._notify_segment_listener()
-                if self._is_truncated or not is_as_found:  # else the last clean stop has left it like this
+                if self._is_truncated or not is_as_found:  # otherwise the files are as a clean stop left them
                     self._segments.active.load_indexes(self.config.index_interval_bytes)
                     self._segments.active.seal(is_synced=True)
         finally:
@@ -582,6 +594,6 @@ class PartitionLog(ReadableLog):
             self._segments.close()
 
     def close_deleted(self) -> None:
-        """Closes the files of a log that is about to be deleted: nothing of it has to last any more."""
+        """Close the files of a log that is about to be deleted. Nothing is synced."""
         self.is_closed = self.is_deleted = True
         self._segments.close(is_deleted=True)

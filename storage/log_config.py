@@ -1,4 +1,4 @@
-"""The properties of one partition's log that the engine obeys, under Kafka's names."""
+"""The properties of a partition's log that the engine uses, under Kafka's names."""
 
 from typing import Final
 
@@ -7,11 +7,11 @@ from msgspec import Struct
 DELETE: Final = "delete"
 COMPACT: Final = "compact"
 MAX_SEGMENT_BYTES: Final = 2**31 - 1
-"""The index keeps positions in 32 bits with a sign. Kafka's property is of that type, too."""
+"""The maximum size of a segment in bytes. The index has signed 32-bit positions, and so has Kafka's property."""
 
 
 class LogConfig(Struct, frozen=True):
-    """Topic properties, Kafka's defaults; sizes in bytes, times in milliseconds, -1 for no limit."""
+    """Topic properties with Kafka's defaults. Sizes are in bytes, times in milliseconds, -1 for no limit."""
 
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * 24 * 60 * 60 * 1000
@@ -22,28 +22,28 @@ class LogConfig(Struct, frozen=True):
     cleanup_policy: str = DELETE
     """`delete`, `compact` or both, comma-separated."""
     sync_on_roll: bool = False
-    """Sync a full segment before the next one takes its first byte. For logs that are synced at every turn,
-    where little is left to sync: a crash can then never keep a segment and lose the end of the one before
-    it.
-    """
+    """Whether a full segment is synced before the next one gets its first byte. For logs that are synced after
+    every loop iteration, so that little is unsynced: a crash then cannot lose the end of a segment and keep
+    the next one."""
 
     min_cleanable_dirty_ratio: float = 0.5
-    """Compaction waits until this share of the bytes was never compacted."""
+    """The minimum share of never compacted bytes at which compaction starts."""
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = 2**63 - 1
-    """Compaction leaves younger records alone; older ones do not wait for the ratio."""
+    """Compaction leaves records alone that are younger than `min_compaction_lag_ms`. A record older than
+    `max_compaction_lag_ms` makes it due at any dirty ratio."""
     delete_retention_ms: int = 24 * 60 * 60 * 1000
-    """How long a tombstone stays after compaction has met it first."""
+    """The time for which a tombstone stays after the first compaction that read it, in milliseconds."""
 
     def __post_init__(self) -> None:
         assert self.segment_bytes <= MAX_SEGMENT_BYTES, self.segment_bytes
 
     @property
     def compacts(self) -> bool:
-        """Whether old values of a key go, so that offsets have gaps."""
+        """Whether compaction removes old values of a key, so that offsets have gaps."""
         return COMPACT in self.cleanup_policy.split(",")
 
     @property
     def deletes(self) -> bool:
-        """Whether whole segments go by age and size."""
+        """Whether retention deletes whole segments by age and size."""
         return DELETE in self.cleanup_policy.split(",")

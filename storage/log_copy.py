@@ -15,7 +15,7 @@ from storage.segment import LogSegment
 from storage.storage_errors import CorruptBatch, LogDamaged
 
 WRITE_BYTES: Final = 256 * 1024
-"""At a time."""
+"""The number of bytes that are written at a time."""
 
 
 def write_log_copy(
@@ -67,18 +67,18 @@ class _LogCopyWriter:
     def __init__(self, files: Files, directory: str, index_interval_bytes: int) -> None:
         self.end_offset = 0
         self.epoch_starts: list[EpochStart] = []
-        """Where leader epochs began."""
+        """The leader epochs with their start offsets."""
         self._files = files
         self._directory = directory
         self._interval_bytes = index_interval_bytes
         self._segment: LogSegment | None = None
         self._position = 0
-        """In the segment, where the next batch goes."""
+        """The position of the next batch in the segment, in bytes."""
         self._unwritten: list[bytes] = []
-        """What is to be written at once: most pieces are small."""
+        """Bytes that are written together, because most pieces are small."""
 
     def begin_segment(self, base_offset: int) -> LogSegment:
-        """The next segment. Raises OSError."""
+        """Begin the next segment. Raises OSError."""
         self.finish_segment()
         self.end_offset = base_offset
         self._segment = LogSegment.create(self._files, self._directory, base_offset)
@@ -86,7 +86,8 @@ class _LogCopyWriter:
         return self._segment
 
     def append_piece(self, base_offset: int, data: bytes) -> None:
-        """Writes whole batches to the end of a segment. Raises LogDamaged, OSError."""
+        """Append complete batches to the segment that begins at `base_offset`, which is begun if necessary.
+        Raises LogDamaged, OSError."""
         segment = self._segment
         if segment is None or segment.base_offset != base_offset:
             if base_offset < self.end_offset:
@@ -129,14 +130,14 @@ class _LogCopyWriter:
         self.end_offset = segment.next_offset
 
     def finish_segment(self) -> None:
-        """The last segment is whole. Raises OSError."""
+        """Complete the last segment. Raises OSError."""
         if self._segment is not None:
             self._flush(self._segment)
             self._segment.write_indexes()
             self.close()
 
     def close(self) -> None:
-        """As far as it was written."""
+        """Close the current segment, if any."""
         if self._segment is not None:
             self._segment.close()
             self._segment = None

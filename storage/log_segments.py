@@ -1,9 +1,9 @@
-"""The segments of one log in order of their offsets, and walks over their borders.
+"""The segments of one log in order of their offsets, and walks across segments.
 
-All but the last are sealed; the last one, the active segment, is appended to. A segment holds the offsets
-from its base offset to that of the next. Deletion, truncation and compaction change the files before this
-list, or after it, whichever order a crash in between leaves harmless. A walk verifies checksums and offsets,
-and accepts the gaps and empty batches that compaction leaves.
+All but the last are sealed; the last one, the active segment, is appended to. A segment holds the offsets from
+its base offset to that of the next. Deletion, truncation and compaction choose the order of the changes of
+files and list so that a crash in between is harmless. A walk verifies checksums and offsets, and accepts the
+gaps and empty batches that compaction leaves.
 
 Source: Kafka's `LogSegments`.
 """
@@ -21,8 +21,8 @@ _get_base_offset = attrgetter("base_offset")
 
 
 class LogSegments:
-    """The segments of one log, at least one. What reads raises LogDamaged, with file and position, where it
-    meets damage."""
+    """The segments of one log, at least one. Methods that read raise LogDamaged with file and position for
+    damaged bytes."""
 
     __slots__ = ("_segments", "active")
 
@@ -34,7 +34,7 @@ class LogSegments:
 
     @property
     def all(self) -> tuple[LogSegment, ...]:
-        """From the oldest to the active one."""
+        """Return the segments from the oldest to the active one."""
         return tuple(self._segments)
 
     @property
@@ -58,7 +58,7 @@ class LogSegments:
     # Reading
 
     def _find_segments_from(self, offset: int) -> list[LogSegment]:
-        """The one that holds an offset, and all after it."""
+        """Return the segment with an offset, and all later ones."""
         if offset >= self.active.base_offset:
             return [self.active]
         return self._segments[max(0, bisect_right(self._segments, offset, key=_get_base_offset) - 1) :]
@@ -80,7 +80,7 @@ class LogSegments:
                 data = segment.read(offset, limits)
             except CorruptBatch as error:
                 raise LogDamaged(segment.path, error.reason, error.position) from error
-            # Compaction may have left nothing from this offset to the end of its segment.
+            # Compaction may have removed all batches from this offset to the end of its segment.
             if data or segment.find_loaded_position(offset) < segment.size:
                 return data
         return b""
@@ -141,7 +141,7 @@ class LogSegments:
             self._segments.remove(segment)
 
     def truncate_to_offset(self, offset: int, index_interval_bytes: int) -> int:
-        """Removes the batches that end at or after an offset; returns the new end. Raises OSError."""
+        """Remove the batches that end at or after an offset. Return the new end offset. Raises OSError."""
         while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
             self._segments.pop().delete()
         active = self.active = self._segments[-1]
@@ -153,7 +153,7 @@ class LogSegments:
         return end_offset
 
     def replace(self, old: Sequence[LogSegment], new: LogSegment) -> None:
-        """Puts one in the place of sealed neighbours, in this list; the files are the caller's."""
+        """Replace adjacent sealed segments by one, in this list only. The caller replaces the files."""
         first = self._segments.index(old[0])
         following = first + len(old)
         assert self._segments[first:following] == list(old), new.path
@@ -197,7 +197,7 @@ def _walk_segments(
             expected_offset = max(expected_offset, segment.base_offset)
             for batch in segment.walk(position, check=True):
                 if segment is segments[-1] and batch.position >= end_position:
-                    return  # appended since the walk began
+                    return  # appended after the walk began
                 header = batch.header
                 next_offset = header.base_offset + header.last_offset_delta + 1
                 check_batch_offsets(

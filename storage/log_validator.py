@@ -29,21 +29,25 @@ class ValidBatch(NamedTuple):
     header: BatchHeader
     min_timestamp_ms: int
     max_timestamp_ms: int
-    """What the records say; the header may claim otherwise and is then corrected by `assign_offsets`."""
+    """The greatest timestamp of the records. The header may have another value, which `assign_offsets` then
+    corrects."""
     first_null_key: int | None
-    """Index of the first record without a key (a compacted topic refuses it), None when all have one."""
+    """The index of the first record without a key, or None if all have one. A compacted topic rejects such a
+    record."""
 
 
 def validate_batch(
     data: bytes, limit_bytes: int = MAX_UNPACKED_BYTES, budget: DecompressionBudget | None = None
 ) -> ValidBatch:
-    """Checks `data`, the records field of one partition of a Produce request, as exactly one acceptable
-    batch.
+    """Check that `data`, the records field of one partition of a Produce request, is exactly one valid batch.
 
-    `limit_bytes` bounds what compressed records may unpack to, `budget` what all batches of a request may cost.
-    Raises, and the data plane answers: UnsupportedMagic, InvalidRecord and DecompressedTooLarge: INVALID_RECORD;
-    any other CorruptBatch: CORRUPT_MESSAGE; OverBudget. How large a batch may be (max.message.bytes) is the
-    caller's check.
+    `limit_bytes` bounds the decompressed size. `budget` bounds the cost of all batches of a request. The
+    caller checks the maximum batch size (max.message.bytes).
+
+    Raises:
+        UnsupportedMagic, InvalidRecord, DecompressedTooLarge: the data plane responds with INVALID_RECORD.
+        CorruptBatch: any other problem; the data plane responds with CORRUPT_MESSAGE.
+        OverBudget: the request exceeds its budget.
     """
     if not data:
         raise InvalidRecord("a partition of a produce request must hold exactly one record batch, not none")
@@ -63,7 +67,7 @@ def validate_batch(
     except (UnsupportedMagic, DecompressedTooLarge, InvalidRecord):
         raise
     except CorruptBatch as error:
-        # The checksum held: the producer itself wrote this.
+        # The checksum is valid, so the producer itself sent these bytes.
         raise InvalidRecord(error.reason) from error
 
 

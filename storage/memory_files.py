@@ -57,7 +57,7 @@ class _MemoryVolume:
         contents.modified_ms = self.wall_ms()
 
     def remove(self, contents: _FileContents) -> None:
-        """A file has lost its name."""
+        """Release the bytes of a file that has lost its name."""
         self.used_bytes -= len(contents.data)
         contents.is_removed = True
 
@@ -264,7 +264,7 @@ class MemoryFiles:
         self._find(path)
         return path in self._locks
 
-    # Looking up
+    # Lookups
 
     def _find_or_none(self, path: str) -> _FileContents | _MemoryDirectory | None:
         here: _FileContents | _MemoryDirectory | None = self._root

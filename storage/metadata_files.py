@@ -10,20 +10,20 @@ from storage.topic_partition import TEXT_LENGTH, uuid_from_text, uuid_to_text
 
 META_PROPERTIES: Final = "meta.properties"
 HAS_SECURITY: Final = "groupd.has.security=true"
-"""The line of a directory that has ACLs and users. Kafka passes over properties that it does not know."""
+"""The line for a directory with ACLs and users. Kafka ignores unknown properties."""
 
 PARTITION_METADATA: Final = "partition.metadata"
 _PARTITION_METADATA_BYTES: Final = len("version: 0\ntopic_id: ") + TEXT_LENGTH
 
 
 class MetaProperties(NamedTuple):
-    """Whose directory it is."""
+    """The cluster and the node that own a data directory."""
 
     cluster_id: str
     node_id: int
     directory_id: str
     has_security: bool = False
-    """Whether ACLs and users were kept in the directory: then a start without their file must not go unnoticed."""
+    """Whether ACLs and users were stored in the directory. A start without their file must then fail."""
 
 
 def read_or_write_meta(files: Files, path: str, new: MetaProperties) -> MetaProperties:
@@ -40,7 +40,7 @@ def read_or_write_meta(files: Files, path: str, new: MetaProperties) -> MetaProp
         return new
     found = parse_properties(files.read(path), "=")
     try:
-        # Version 0, of the ZooKeeper days, calls the node a broker and gives the directory no id.
+        # Version 0, from the time of ZooKeeper, has a broker id for the node and no id for the directory.
         node_id = int(found["node.id"] if found.get("version") == "1" else found["broker.id"])
         name, _, value = HAS_SECURITY.partition("=")
         directory_id = found.get("directory.id", new.directory_id)
@@ -57,13 +57,15 @@ def add_has_security(files: Files, path: str) -> None:
 
 
 def write_topic_id(files: Files, directory: str, topic_id: bytes) -> None:
-    """Writes it to a log's directory, 16 bytes, without a sync: the catalogue can restore it. Raises OSError."""
+    """Write the topic id (16 bytes) to a log's directory, without a sync, because the catalogue can restore
+    it. Raises OSError."""
     text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}\n"
     files.write(f"{directory}/{PARTITION_METADATA}", text.encode())
 
 
 def read_topic_id(files: Files, directory: str) -> bytes | None:
-    """From the partition.metadata in a log's directory, 16 bytes; None where it is missing or torn by a crash.
+    """Return the topic id (16 bytes) from the partition.metadata of a log's directory. Return None for a
+    missing file, or one torn by a crash.
 
     Raises DamagedFile, OSError.
     """
@@ -83,7 +85,7 @@ def read_topic_id(files: Files, directory: str) -> bytes | None:
 
 
 def parse_properties(data: bytes, separator: str) -> dict[str, str]:
-    """Names and values of a properties file of Kafka's: a line each, with a separator in between."""
+    """Return the names and values of a properties file in Kafka's form: one per line, with a separator."""
     fields = {}
     for line in data.decode("utf-8", "replace").splitlines():
         name, found, value = line.partition(separator)

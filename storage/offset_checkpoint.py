@@ -30,11 +30,11 @@ class CheckpointDraft(NamedTuple):
     path: str
     data: bytes
     is_newest: Callable[[], bool]
-    """Whether no later one is in place, which this one must not replace."""
+    """Returns whether no later draft was written. An older draft must not replace a later one."""
     on_written: Callable[[], None]
-    """To be called when it is, durably."""
+    """Must be called after the draft was written durably."""
     write: Callable[[], None]
-    """Does all steps at once. Blocks; raises OSError."""
+    """Does all steps at once, blocking. Raises OSError."""
 
 
 class OffsetCheckpointFile:
@@ -43,19 +43,19 @@ class OffsetCheckpointFile:
     __slots__ = ("_draft_count", "_files", "_path", "_pending", "_removed", "_written_draft", "offsets")
 
     def __init__(self, files: Files, path: str) -> None:
-        """Reads the file. Raises DamagedFile, OSError."""
+        """Read the file. Raises DamagedFile, OSError."""
         self._files = files
         self._path = path
         self._draft_count = self._written_draft = 0
         self._removed: set[TopicPartition] = set()
         self._pending: list[dict[TopicPartition, int]] = []
         self.offsets = read_offsets(files, path)
-        """What it is to hold from the next time on that it is written."""
+        """The offsets for the next write of the file."""
 
     @contextmanager
     def include_pending(self, offsets: Mapping[TopicPartition, int]) -> Iterator[None]:
-        """Have the file hold at least these offsets within the block, without those of logs that are deleted
-        meanwhile. They may be refused yet."""
+        """Include at least these offsets in all writes within the block, except for logs that are deleted
+        meanwhile. The offsets may still be rejected."""
         pending = dict(offsets)
         self._pending.append(pending)
         try:
@@ -72,7 +72,7 @@ class OffsetCheckpointFile:
         return offsets
 
     def remove_entries(self, partitions: Iterable[TopicPartition]) -> None:
-        """Removes the entries of deleted logs; the file keeps them until it is next written."""
+        """Remove the entries of deleted logs. The file keeps them until the next write."""
         for partition in partitions:
             entries = [each.pop(partition, None) for each in (self.offsets, *self._pending)]
             if any(entry is not None for entry in entries):
@@ -102,7 +102,7 @@ class OffsetCheckpointFile:
         )
 
     def write(self) -> None:
-        """Replaces the file, atomically and durably. Blocks; raises OSError."""
+        """Replace the file atomically and durably. Blocks. Raises OSError."""
         self.create_draft().write()
 
     def discard_drafts(self) -> None:
@@ -119,7 +119,7 @@ class OffsetCheckpointFile:
 
 
 def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replaces a checkpoint file, atomically and durably. Raises OSError."""
+    """Replace a checkpoint file atomically and durably. Raises OSError."""
     files.write_atomically(path, _format_offsets(path, offsets))
 
 

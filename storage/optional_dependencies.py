@@ -26,7 +26,7 @@ EXTRAS: Final = {
         "pyspark": "pyspark",
     },
 }
-"""By extra of pyproject.toml: its distributions, each with a module that it installs."""
+"""The distributions of each extra in pyproject.toml, each with a module that it installs."""
 _OWN_PACKAGES: Final = frozenset({"coordinator", "groupd", "pipeline", "protocol", "storage"})
 
 
@@ -63,7 +63,7 @@ def require_extra(extra: str, feature: str) -> Iterator[None]:
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package that the module is in
+    except ModuleNotFoundError:  # the package of the module is missing
         return False
 
 

@@ -28,11 +28,12 @@ def _encode(value: int) -> bytes:
 
 SMALL_LIMIT = 1024
 SMALL: tuple[bytes, ...] = tuple(_encode(value) for value in range(SMALL_LIMIT))
-"""Encodings of 0 to SMALL_LIMIT - 1: few lengths in records of groups are larger. Every start builds them."""
+"""The encodings of 0 to SMALL_LIMIT - 1. Few lengths in records of groups are larger. They are computed at
+every start."""
 
 
 def encode_varint(value: int) -> bytes:
-    """The zigzag varint of any signed 64-bit integer."""
+    """Encode a signed 64-bit integer as a zigzag varint."""
     return SMALL[value] if 0 <= value < SMALL_LIMIT else _encode(value)
 
 
@@ -45,10 +46,10 @@ def varint_size(value: int) -> int:
 def decode_varint(
     buffer: bytes | bytearray | memoryview, position: int, max_bytes: int = MAX_VARINT_BYTES
 ) -> tuple[int, int]:
-    """One zigzag varint at `position`: (value, position after it).
+    """Decode a zigzag varint at `position`. Return the value and the position after it.
 
-    Raises CorruptBatch when the buffer ends inside it, or when it takes more than `max_bytes` (5 for a
-    varint, 10 for a varlong).
+    Raises CorruptBatch if the buffer ends inside it, or if it has more than `max_bytes` bytes (5 for a varint,
+    10 for a varlong).
     """
     zigzag = 0
     shift = 0
@@ -76,7 +77,7 @@ KeyValue = tuple[bytes, bytes | None]
 
 _NULL: Final = encode_varint(-1)
 _TWO_BYTES_LIMIT: Final = 1 << 14
-"""What two bytes of a varint hold, sign included; a third byte follows from here on."""
+"""The first zigzag value that does not fit into a varint of two bytes."""
 _SHORT_LIMIT: Final = SMALL_LIMIT - 16
 """If key and value have fewer bytes than this in total, the length of their record is below `SMALL_LIMIT`."""
 _NO_ATTRIBUTES_NO_TIME: Final = b"\0\0"
@@ -117,7 +118,7 @@ def encode_key_values(pairs: Iterable[KeyValue]) -> bytes:
     parts: list[bytes] = []
     for offset_delta, (key, value) in enumerate(pairs):
         if value is not None and len(key) + len(value) < _SHORT_LIMIT and offset_delta < SMALL_LIMIT:
-            # The table has every number of this record, its length included.
+            # The table has all numbers of this record, its length included.
             body = b"".join(
                 (
                     _NO_ATTRIBUTES_NO_TIME,
@@ -136,7 +137,7 @@ def encode_key_values(pairs: Iterable[KeyValue]) -> bytes:
 
 
 def encode_records_at(records: Sequence[Record], base_timestamp_ms: int, base_offset: int) -> bytes:
-    """The records section for records that keep their offsets, gaps included."""
+    """Return the records section of records that keep their offsets, gaps included."""
     return b"".join(
         [_encode_record(record, base_timestamp_ms, record.offset - base_offset) for record in records]
     )
@@ -184,7 +185,7 @@ def decode_record_section(
     Raises:
         CorruptBatch: the section contradicts itself. The position is within the section.
     """
-    # A record takes at least seven bytes, so that a false count cannot make the loop run on.
+    # A record has at least seven bytes, so this bounds the loop for a false count.
     if count * 7 > len(data):
         raise CorruptBatch(f"{count} records cannot fit in {len(data)} bytes")
     records: list[Record] = []
@@ -219,7 +220,7 @@ def append_keys_and_values(
             if length >= 0x80:
                 length, position = length & 0x7F | data[position] << 7, position + 1
             end = position + (length >> 1)
-            # One byte each for attributes and the deltas of time and offset, nearly always.
+            # Nearly always attributes, timestamp delta and offset delta have one byte each.
             if length < limit and not length & 1 and data[position + 1] < 0x80 > data[position + 2]:
                 position += 3
                 length, position = data[position], position + 1
@@ -237,7 +238,7 @@ def append_keys_and_values(
                             found.append((key, data[position:value_end]))
                             position = end
                             continue
-            # Tombstones, headers, large numbers, and whatever contradicts itself.
+            # Tombstones, headers, large numbers, and invalid records.
             record, position = _decode_record(data, start, 0, 0)
             found.append((record.key, record.value))
     except IndexError:
@@ -247,7 +248,8 @@ def append_keys_and_values(
 
 
 def _decode_record(data: bytes, start: int, base_offset: int, base_timestamp_ms: int) -> tuple[Record, int]:
-    # The short form of each integer (zigzag: odd means negative) is inlined, and for the length of the record the
+    # The one-byte form of each integer (zigzag: odd means negative) is inlined, and for the length of the
+    # record the two-byte form, because this runs for every record.
     # form of two bytes: this runs for every record.
     byte = data[start]
     position = start + 1

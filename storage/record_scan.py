@@ -2,8 +2,8 @@
 request.
 
 The checks find the same contradictions as `decode_record_section`, by the same rules. Seventeen kilobytes can
-unpack to a hundred million headers. Therefore bytes are charged as they are unpacked, and records and headers
-before they are walked; a request over its budget ends there.
+unpack to a hundred million headers. Therefore bytes are charged when they are decompressed, and records and
+headers before they are scanned. A request over its budget is rejected.
 """
 
 from collections.abc import Iterator
@@ -13,21 +13,24 @@ from storage.record import MAX_VARLONG_BYTES, decode_varint
 from storage.storage_errors import CorruptBatch, StorageError
 
 MAX_UNPACKED_BYTES: Final = 64 * 1024 * 1024
-"""Of one batch: all of it is in memory at one time, and zstd takes as much again for its window."""
+"""The maximum decompressed size of one batch. All of it is in memory at a time, and zstd needs as much again
+for its window."""
 INLINE_BYTES: Final = 64 * 1024
-"""What is unpacked while everybody waits."""
+"""The number of bytes that may be decompressed on the event loop."""
 INLINE_ITEMS: Final = 10_000
-"""What is walked while everybody waits."""
+"""The number of records and headers that may be scanned on the event loop."""
 REQUEST_BYTES: Final = 256 * 1024 * 1024
 REQUEST_ITEMS: Final = 250_000
 MAX_EXPANSION: Final = 32
-"""How many times its own size a request may unpack to, beyond `REQUEST_BYTES`. Text packs to a tenth."""
+"""The number of decompressed bytes that a request may have for each received byte, in addition to
+`REQUEST_BYTES`. Text typically compresses to a tenth."""
 MAX_ITEMS: Final = 16_000_000
-"""More than the smallest records of the largest request that is received (100 MB)."""
+"""The maximum number of records and headers of a request. The largest request (100 MB) has fewer of the
+smallest records."""
 
 
 class OverBudget(StorageError):
-    """More than the request may cost."""
+    """A request exceeds its budget."""
 
 
 class DecompressionBudget:
@@ -41,30 +44,30 @@ class DecompressionBudget:
 
     @classmethod
     def for_event_loop(cls) -> "DecompressionBudget":
-        """For a look on the loop."""
+        """Create the budget of a scan on the event loop."""
         return cls(INLINE_BYTES, INLINE_ITEMS)
 
     @classmethod
     def for_request(cls, sent_bytes: int) -> "DecompressionBudget":
-        """For a request that has so many bytes of batches."""
+        """Create the budget of a request with `sent_bytes` bytes of batches."""
         items = min(REQUEST_ITEMS + sent_bytes, MAX_ITEMS)
         return cls(REQUEST_BYTES + MAX_EXPANSION * sent_bytes, items)
 
     def spend_bytes(self, count: int) -> None:
-        """So many bytes were unpacked. Raises OverBudget."""
+        """Charge `count` decompressed bytes. Raises OverBudget."""
         if count > self.bytes_left:
             raise OverBudget(f"there are more than {self.bytes_left} bytes of records left to unpack")
         self.bytes_left -= count
 
     def spend_items(self, count: int) -> None:
-        """So many records or headers follow. Raises OverBudget."""
+        """Charge `count` records or headers. Raises OverBudget."""
         if count > self.items_left:
             raise OverBudget(f"there are more than {self.items_left} records and headers left")
         self.items_left -= count
 
 
 ScannedRecord = tuple[int, int, bool]
-"""Of one record: offset delta, timestamp delta, whether it has a key."""
+"""The fields of one record: offset delta, timestamp delta, and whether it has a key."""
 
 
 def scan_records(
@@ -72,8 +75,8 @@ def scan_records(
 ) -> Iterator[ScannedRecord]:
     """Yield the fields that validation needs of each of the `count` records of a section.
 
-    Raises CorruptBatch (position within the section) for contradictory bytes, OverBudget. Records in a log have no
-    budget: they were within one at their arrival.
+    Raises CorruptBatch (position within the section) for contradictory bytes, OverBudget. Records in a log
+    need no budget, because it was checked when they arrived.
     """
     if count * 7 > len(data):
         raise CorruptBatch(f"{count} records cannot fit in {len(data)} bytes")
@@ -114,7 +117,7 @@ def scan_records(
 
 
 def _decode_short_varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
-    """A varint, most of which take a byte or two; where it ends."""
+    """Decode a varint, which usually has one or two bytes. Return the value and the end position."""
     first = data[position]
     if first < 0x80:
         return (first >> 1) ^ -(first & 1), position + 1

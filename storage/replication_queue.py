@@ -1,4 +1,4 @@
-"""The part of a log that a replication engine has yet to get, and the confirmed part.
+"""The appended batches of a log on their way to a replication engine, and the engine's confirmations.
 
 The segments of a replicated log are a copy and are not synced: *durable* means that the engine has the bytes.
 Appended batches are queued until a submission takes them. Submissions are numbered from 1. A confirmed
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 MAX_PIECE_BYTES: Final = 1 << 20
-"""In one piece, unless a batch alone is larger: engines bound what a request may have."""
+"""The maximum size of a piece in bytes, unless a batch alone is larger. Engines limit the size of a request."""
 
 
 class ReplicationPiece(NamedTuple):
@@ -40,18 +40,18 @@ class ReplicationQueue:
         """Create a queue. `token` proves the ownership of the log while this is its `ReplicationQueue`."""
         self.ownership_token = token
         self.next_submission = 1
-        """The number of the next one."""
+        """The number of the next submission."""
         self.last_confirmed = 0
-        """The number of the last one that is."""
+        """The number of the last confirmed submission."""
         self.unconfirmed_bytes = 0
         """Bytes that are not confirmed."""
         self._unsubmitted: list[tuple[int, bytes]] = []
-        """With the offset at which they begin."""
+        """Batches that no submission has, each with its base offset."""
         self._submitted: deque[tuple[int, int]] = deque()
-        """Submissions with how many bytes they have."""
+        """Unconfirmed submissions: number and size in bytes."""
 
     def add_batch(self, data: bytes, base_offset: int) -> None:
-        """Takes what the log has appended."""
+        """Queue a batch that the log has appended."""
         self._unsubmitted.append((base_offset, data))
         self.unconfirmed_bytes += len(data)
 
@@ -66,7 +66,7 @@ class ReplicationQueue:
         return number, _join_pieces(new, log_end_offset)
 
     def confirm_submission(self, number: int) -> None:
-        """A submission is confirmed, and all before it."""
+        """Record that a submission, and all before it, are confirmed."""
         assert self.last_confirmed < number < self.next_submission, (
             self.last_confirmed,
             number,
@@ -78,7 +78,7 @@ class ReplicationQueue:
 
 
 def _join_pieces(new: Sequence[tuple[int, bytes]], end_offset: int) -> Sequence[ReplicationPiece]:
-    """Neighbours together, as many as fit."""
+    """Join adjacent batches into pieces of at most `MAX_PIECE_BYTES`."""
     pieces: list[ReplicationPiece] = []
     batches: list[bytes] = []
     first_offset, size = new[0][0], 0

@@ -34,11 +34,12 @@ class ReadLimits(NamedTuple):
 
     max_bytes: int
     up_to: int
-    """An offset: no batch that begins there or later."""
+    """The exclusive upper bound of the batches' base offsets."""
     min_one_batch: bool
-    """A first batch larger than `max_bytes` comes whole."""
+    """Whether a first batch larger than `max_bytes` is returned as a whole."""
     is_cut: bool
-    """The reading ends at `max_bytes`, amid a batch or not; otherwise all batches are whole."""
+    """Whether the read ends at exactly `max_bytes`, possibly within a batch. Otherwise all batches are
+    complete."""
 
 
 LOG_SUFFIX: Final = ".log"
@@ -50,12 +51,12 @@ _LAST_OFFSET_DELTA: Final = struct.Struct(">i")
 
 
 def format_segment_name(base_offset: int) -> str:
-    """The file name, without suffix, of the segment that starts at an offset."""
+    """Return the file name, without suffix, of the segment that starts at an offset."""
     return f"{base_offset:020d}"
 
 
 class LogSegment:
-    """One `.log` file and its indexes. Mutators belong to the log that owns it."""
+    """One `.log` file and its indexes. Methods that change it belong to the log that owns it."""
 
     __slots__ = (
         "_directory",
@@ -88,7 +89,7 @@ class LogSegment:
 
     @classmethod
     def create(cls, files: Files, directory: str, base_offset: int) -> "LogSegment":
-        """A new, empty segment, ready to be appended to."""
+        """Create a new, empty segment for appends."""
         segment = cls(files, directory, base_offset, 0)
         segment._file = files.open_append(segment.path)
         assert segment._file.size() == 0, segment.path
@@ -96,13 +97,13 @@ class LogSegment:
         return segment
 
     def adopt_file(self, file: File) -> None:
-        """Uses an open file as its log, whatever that is called on disk by now."""
+        """Use an open file as the log of this segment, whatever its current name is."""
         assert self._file is None, self.path
         self._file = file
 
     @property
     def file(self) -> File:
-        """The open `.log` file."""
+        """The open `.log` file. The first use opens it."""
         if self._file is None:
             self._file = self._files.open_append(self.path)
         return self._file
@@ -110,15 +111,14 @@ class LogSegment:
     # Appending
 
     def is_full(self, more_bytes: int, last_offset: int, max_timestamp_ms: int, config: LogConfig) -> bool:
-        """Whether a batch with these properties belongs into a new segment. An empty segment is never
-        full.
-        """
+        """Return whether a batch with these properties must go to a new segment. An empty segment is never
+        full."""
         if self.size == 0:
             return False
         indexes = self.indexes
         return (
             self.size + more_bytes > config.segment_bytes
-            # A batch without a time (-1) is never later than the first.
+            # A batch without a timestamp (-1) is never later than the first one.
             or (
                 indexes.first_timestamp_ms >= 0
                 and max_timestamp_ms - indexes.first_timestamp_ms > config.segment_ms
@@ -135,9 +135,8 @@ class LogSegment:
         max_timestamp_ms: int,
         index_interval_bytes: int,
     ) -> None:
-        """Writes one batch at the end. After an OSError the file may hold a part of it; the segment does
-        not.
-        """
+        """Append one batch. After an OSError the file may have a part of it, which does not belong to the
+        segment."""
         assert self.next_offset <= base_offset <= last_offset, (self.path, self.next_offset, base_offset)
         (self._file or self.file).write(data)
         self.is_synced = False
@@ -149,18 +148,18 @@ class LogSegment:
     def index_batch(
         self, position: int, length: int, last_offset: int, max_timestamp_ms: int, index_interval_bytes: int
     ) -> None:
-        """Takes one batch, found in a scan, into the indexes, as `append` does."""
+        """Add a batch that a scan found to the indexes, as `append` does."""
         self.indexes.add_batch(position, length, last_offset, max_timestamp_ms, index_interval_bytes)
         self.next_offset = last_offset + 1
 
     def write_indexed_batches(self, data: bytes) -> None:
-        """Writes whole batches at the end, each of which was noted. Raises OSError."""
+        """Append complete batches that are already in the indexes. Raises OSError."""
         (self._file or self.file).write(data)
         self.is_synced = False
         self.size += len(data)
 
     def start_indexes(self) -> None:
-        """Empty indexes, to be filled by `index_batch`."""
+        """Start with empty indexes, which `index_batch` fills."""
         self.indexes.start_empty()
         self.next_offset = self.base_offset
 
@@ -169,7 +168,7 @@ class LogSegment:
         self.indexes.write(self.size)
 
     def write_transaction_index(self, aborted: Sequence[AbortedTransaction]) -> None:
-        """Says which aborted transactions have their marker here, in order. Raises OSError."""
+        """Write the aborted transactions with a marker in this segment, in order. Raises OSError."""
         path, data = (
             format_transaction_index_path(self._directory, self.base_offset),
             encode_transaction_index(aborted),
@@ -182,9 +181,9 @@ class LogSegment:
             self._files.write(path, data)
 
     def sync_indexes(self) -> None:
-        """Makes the index files durable; blocks, safe in any thread. Raises OSError."""
+        """Make the index files durable. It blocks and is safe in any thread. Raises OSError."""
         if not self.size:
-            return  # nothing is lost with them
+            return  # the indexes can be rebuilt
         self.indexes.sync()
         path = format_transaction_index_path(self._directory, self.base_offset)
         if self._files.exists(path):
@@ -222,12 +221,13 @@ class LogSegment:
             raise
 
     def resume(self) -> int:
-        """Prepares for `index_batch` of every batch from the position returned, that of the last indexed one."""
+        """Prepare for `index_batch` of every batch from the last indexed one on. Return the position of that
+        batch."""
         self.next_offset = self.base_offset
         return self.indexes.resume()
 
     def check_offsets(self, header: BatchHeader, position: int) -> None:
-        """Raises CorruptBatch unless a batch may be the next: its offset is under no checksum."""
+        """Check that a batch may be the next one. No checksum covers its offset. Raises CorruptBatch."""
         base_offset = header.base_offset
         if base_offset < self.next_offset:
             reason = f"batch at offset {base_offset} where {self.next_offset} or more is due"
@@ -237,28 +237,29 @@ class LogSegment:
             raise CorruptBatch(reason, position)
 
     def find_max_timestamp_ms(self, index_interval_bytes: int) -> int:
-        """The greatest of its records, -1 where none carries a time. Raises CorruptBatch as `load_indexes`."""
+        """Return the greatest timestamp of the records, or -1 if none has one. Raises CorruptBatch as
+        `load_indexes`."""
         self.load_indexes(index_interval_bytes)
         return self.indexes.max_timestamp_ms
 
     def find_latest_ms(self, index_interval_bytes: int) -> int:
-        """Return the start of its age: its greatest timestamp, or if no record has one, its last change by the wall
-        clock. Raises CorruptBatch as `load_indexes`.
-        """
+        """Return the time from which the age of the segment counts: its greatest timestamp, or its last
+        modification (wall clock) if no record has a timestamp. In milliseconds. Raises CorruptBatch as
+        `load_indexes`."""
         latest_ms = self.find_max_timestamp_ms(index_interval_bytes)
         return latest_ms if latest_ms >= 0 else self.read_modified_ms()
 
     def read_modified_ms(self) -> int:
-        """When the file last changed, wall clock."""
+        """Return the time of the last modification of the file, wall clock in milliseconds."""
         return self._files.modified_ms(self.path)
 
     # Reading
 
     def walk(self, position: int = 0, *, check: bool = False) -> Iterator[StoredBatch]:
-        """The batches from `position` (the start of one) to the end of the file as it is now.
+        """Yield the batches from `position` (the start of one) to the current end of the file.
 
-        `check` verifies checksums. Raises CorruptBatch with the position in the file; UnsupportedMagic for
-        what a broker before Kafka 0.11 wrote.
+        `check` verifies checksums. Raises CorruptBatch with the position in the file, and UnsupportedMagic for
+        messages of a broker before Kafka 0.11.
         """
         return walk_file(self.file, self.path, position, self.size, check)
 
@@ -347,22 +348,23 @@ class LogSegment:
         return data if end == len(data) else data[:end]
 
     def open_copy(self) -> "LogSegment":
-        """Return a segment for reading, in any thread, what this one holds now. The caller closes it. It has a
-        handle of its own on the file, and no indexes."""
+        """Return a segment with the current content of this one, for reading in any thread. The caller closes
+        it. It has a handle of its own on the file, and no indexes."""
         assert not self.is_deleted, self.path
         copy = LogSegment(self._files, self._directory, self.base_offset, self.size)
         copy.adopt_file(self.file.duplicate())
         return copy
 
     def adopt_indexes(self, copy: "LogSegment") -> None:
-        """Use the indexes that a copy has loaded, unless this segment has its own by now, or has changed."""
+        """Use the indexes that a copy has loaded, unless this segment has loaded its own meanwhile or has
+        changed."""
         if not (self.indexes.are_loaded or self.is_deleted) and copy.size == self.size:
             self.indexes = copy.indexes
 
-    # Shrinking and going
+    # Truncation and deletion
 
     def truncate(self, size: int) -> None:
-        """Cuts the file to `size`, where a batch began. The indexes are the caller's to set right."""
+        """Truncate the file to `size` bytes, the start of a batch. The caller corrects the indexes."""
         assert 0 <= size <= self.size, (self.path, size, self.size)
         self.file.truncate(size)
         assert self.file.size() == size, (self.path, size)
@@ -371,7 +373,7 @@ class LogSegment:
         self._next_read = (-1, 0)
 
     def truncate_to_offset(self, offset: int, index_interval_bytes: int) -> int:
-        """Removes the batches that end at or after `offset`; returns the new end. Raises CorruptBatch."""
+        """Remove the batches that end at or after `offset`. Return the new end offset. Raises CorruptBatch."""
         end_offset = self.base_offset
         size = self.size
         for batch in self.walk():
@@ -392,15 +394,16 @@ class LogSegment:
         self.is_synced = False
 
     def close(self) -> None:
-        """Closes the file. Reading opens it again."""
+        """Close the file. The next read opens it again."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
 
     def delete(self, *, keeps_log: bool = False) -> None:
-        """Removes its files, the log first: an index without its log means nothing.
+        """Remove the files of the segment. The log is removed first, because an index without its log has no
+        effect.
 
-        `keeps_log`: only the indexes; another file is about to take the log's name.
+        `keeps_log`: remove only the indexes, because another file is about to get the name of the log.
         """
         self.is_deleted = True
         self.close()

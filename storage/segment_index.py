@@ -39,7 +39,7 @@ _TIME_ENTRY: Final = struct.Struct(">qi")
 
 
 class OffsetIndex:
-    """Offsets to positions, for one segment. Entries increase strictly in both."""
+    """Maps offsets to positions in one segment. Both increase strictly from entry to entry."""
 
     __slots__ = ("_base_offset", "_positions", "_relative_offsets")
 
@@ -50,10 +50,9 @@ class OffsetIndex:
 
     @classmethod
     def decode(cls, base_offset: int, data: bytes, segment_bytes: int) -> "OffsetIndex | None":
-        """From the bytes of an index file; None when they cannot be the index of a segment of
-        `segment_bytes`.
+        """Decode an index file. Return None if it cannot be the index of a segment of `segment_bytes` bytes.
 
-        Zeros at the end, which a broker preallocates and leaves there when it is killed, are dropped.
+        Trailing zeros are dropped: a broker preallocates them and leaves them when it is killed.
         """
         if len(data) % OFFSET_ENTRY_BYTES:
             return None
@@ -62,7 +61,7 @@ class OffsetIndex:
             numbers.byteswap()
         index = cls(base_offset)
         index._relative_offsets, index._positions = numbers[0::2], numbers[1::2]
-        # The first batch is never indexed, so that a position of 0 can only be preallocated space.
+        # The first batch is never indexed, so a position of 0 is preallocated space.
         while index._positions and index._positions[-1] == 0:
             index._positions.pop()
             index._relative_offsets.pop()
@@ -77,7 +76,7 @@ class OffsetIndex:
         return all(map(lt, offsets, offsets[1:])) and all(map(lt, positions, positions[1:]))
 
     def encode(self) -> bytes:
-        """The bytes of the index file."""
+        """Return the content of the index file."""
         numbers = array("i", bytes(OFFSET_ENTRY_BYTES * len(self._positions)))
         numbers[0::2] = self._relative_offsets
         numbers[1::2] = self._positions
@@ -89,7 +88,7 @@ class OffsetIndex:
         return len(self._positions)
 
     def append(self, last_offset: int, position: int) -> None:
-        """The batch that ends with `last_offset` begins at `position`."""
+        """Add an entry: the batch that ends with `last_offset` begins at `position`."""
         relative_offset = last_offset - self._base_offset
         assert 0 <= relative_offset <= MAX_RELATIVE_OFFSET
         assert not self._positions or (
@@ -99,16 +98,16 @@ class OffsetIndex:
         self._positions.append(position)
 
     def lookup(self, offset: int) -> int:
-        """A position from which a walk meets the batch that holds `offset`: 0 when no entry is that low."""
+        """Return a position from which a walk finds the batch with `offset`. It is 0 if no entry is that low."""
         relative_offset = min(offset - self._base_offset, MAX_RELATIVE_OFFSET)
         entry = bisect_right(self._relative_offsets, relative_offset) - 1
         return self._positions[entry] if entry >= 0 else 0
 
     def find_offset_from(self, position: int) -> int | None:
-        """The last offset of the first indexed batch that begins at `position` or later, if there is one.
+        """Return the last offset of the first indexed batch that begins at `position` or later, or None.
 
-        The very first has to begin later: Kafka's search (`AbstractIndex.binarySearch`) takes it for a lower bound
-        without a look.
+        The very first entry must begin after `position`, because Kafka's search (`AbstractIndex.binarySearch`)
+        returns it as a lower bound without a comparison.
         """
         entry = bisect_left(self._positions, position)
         if entry == 0 and self._positions and self._positions[0] == position:
@@ -116,16 +115,16 @@ class OffsetIndex:
         return self._base_offset + self._relative_offsets[entry] if entry < len(self._positions) else None
 
     def last_position(self) -> int:
-        """The position of the last indexed batch, or 0 without one."""
+        """Return the position of the last indexed batch, or 0 without one."""
         return self._positions[-1] if self._positions else 0
 
     def last_offset(self) -> int:
-        """The offset of the last indexed batch, or the base offset without one."""
+        """Return the last offset of the last indexed batch, or the base offset without one."""
         return self._base_offset + (self._relative_offsets[-1] if self._relative_offsets else 0)
 
 
 class TimeIndex:
-    """Timestamps (milliseconds) to offsets, for one segment."""
+    """Maps timestamps in milliseconds to offsets in one segment."""
 
     __slots__ = ("_base_offset", "_relative_offsets", "_timestamps_ms")
 
@@ -136,13 +135,13 @@ class TimeIndex:
 
     @classmethod
     def decode(cls, base_offset: int, data: bytes) -> "TimeIndex | None":
-        """From the bytes of a time index file; None when they are not one. Zeros at the end are dropped."""
+        """Decode a time index file. Return None if it is invalid. Trailing zeros are dropped."""
         if len(data) % TIME_ENTRY_BYTES:
             return None
         index = cls(base_offset)
         for timestamp_ms, relative_offset in _TIME_ENTRY.iter_unpack(data):
             if timestamp_ms == 0 and relative_offset == 0:
-                break  # preallocated, or the epoch itself: then the segment finds its index too short
+                break  # preallocated, or the timestamp 0: then the segment finds its index too short
             if timestamp_ms < 0 or relative_offset < 0:
                 return None
             if index._timestamps_ms and (
@@ -154,7 +153,7 @@ class TimeIndex:
         return index
 
     def encode(self) -> bytes:
-        """The bytes of the time index file."""
+        """Return the content of the time index file."""
         return b"".join(map(_TIME_ENTRY.pack, self._timestamps_ms, self._relative_offsets))
 
     def __len__(self) -> int:
@@ -173,8 +172,8 @@ class TimeIndex:
         self._relative_offsets.append(relative_offset)
 
     def lookup(self, timestamp_ms: int) -> int:
-        """An offset from which a walk meets the first record at or after `timestamp_ms`."""
-        # Entries say "later than": an entry equal to the target would skip records of exactly that time.
+        """Return an offset from which a walk finds the first record at or after `timestamp_ms`."""
+        # An entry means "later than", so an entry equal to the target would skip records of exactly that time.
         entry = bisect_right(self._timestamps_ms, timestamp_ms - 1) - 1
         return self._base_offset + (self._relative_offsets[entry] if entry >= 0 else 0)
 
@@ -186,8 +185,8 @@ class TimeIndex:
 
 
 class SegmentIndexes:
-    """Both indexes of one segment. Not loaded at first: `start_empty` makes empty ones, `read` those on
-    disk."""
+    """Both indexes of one segment. They are not loaded at first: `start_empty` creates empty ones, `read`
+    reads the files."""
 
     __slots__ = (
         "_base_offset",
@@ -209,14 +208,14 @@ class SegmentIndexes:
         self._stem = stem
         self._base_offset = base_offset
         self.first_timestamp_ms = -1
-        """Greatest timestamp of the first batch, -1 while unknown; the segment's age counts from it."""
+        """The greatest timestamp of the first batch, -1 if unknown. The age of the segment counts from it."""
         self.size_with_next_entry = 0
-        """Of the larger file, had both one more entry."""
+        """The size of the larger index file after one more entry in each, in bytes."""
         self.start_empty()
         self.are_loaded = False
 
     def start_empty(self) -> None:
-        """Empty ones, to be filled by `add_batch`."""
+        """Create empty indexes, which `add_batch` fills."""
         self._set_indexes(OffsetIndex(self._base_offset), TimeIndex(self._base_offset))
 
     def _set_indexes(self, offsets: OffsetIndex, times: TimeIndex) -> None:
@@ -227,7 +226,7 @@ class SegmentIndexes:
         self._update_size()
 
     def _update_size(self) -> None:
-        # One entry is kept back for the greatest timestamp, written when the segment is sealed.
+        # One entry is reserved for the greatest timestamp, which is written when the segment is sealed.
         self.size_with_next_entry = max(
             (len(self._offsets) + 1) * OFFSET_ENTRY_BYTES, (len(self._times) + 2) * TIME_ENTRY_BYTES
         )
@@ -235,7 +234,7 @@ class SegmentIndexes:
     def add_batch(
         self, position: int, length: int, last_offset: int, max_timestamp_ms: int, index_interval_bytes: int
     ) -> None:
-        """Takes one batch, the next of the segment."""
+        """Add the next batch of the segment."""
         if max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = max_timestamp_ms
             self.max_timestamp_offset = last_offset
@@ -249,10 +248,10 @@ class SegmentIndexes:
             self._update_size()
         self._bytes_since_entry += length
 
-    # Looking something up
+    # Lookups
 
     def find_position(self, offset: int) -> int:
-        """A position from which a walk meets the batch that holds `offset`."""
+        """Return a position from which a walk finds the batch with `offset`."""
         assert self.are_loaded, self._stem
         return self._offsets.lookup(offset)
 
@@ -261,16 +260,17 @@ class SegmentIndexes:
         return self._offsets.find_offset_from(position)
 
     def find_position_before(self, timestamp_ms: int) -> int:
-        """A position from which a walk meets the first record at or after `timestamp_ms`."""
+        """Return a position from which a walk finds the first record at or after `timestamp_ms`."""
         assert self.are_loaded, self._stem
         return self._offsets.lookup(self._times.lookup(timestamp_ms))
 
     # On disk
 
     def write(self, segment_bytes: int) -> None:
-        """Add the greatest timestamp to the time index and write both files. `segment_bytes` is the segment's size.
+        """Add the greatest timestamp to the time index and write both files. `segment_bytes` is the segment's
+        size.
 
-        Raises OSError; no file is left then, because a partial index could pass for a complete one.
+        Raises OSError; both files are removed then, because a partial index could look complete.
         """
         assert self.are_loaded, self._stem
         self._times.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
@@ -284,12 +284,13 @@ class SegmentIndexes:
             raise
 
     def sync(self) -> None:
-        """Makes the files durable; blocks, safe in any thread. Raises OSError."""
+        """Make the files durable. It blocks and is safe in any thread. Raises OSError."""
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             sync_file(self._files, self._stem + suffix)
 
     def read(self, segment_bytes: int) -> bool:
-        """Loads both files. False where one is missing or cannot be the index of a segment of that size."""
+        """Read both files. Return False if one is missing or cannot be the index of a segment of
+        `segment_bytes` bytes."""
         index_path, time_index_path = self._stem + INDEX_SUFFIX, self._stem + TIME_INDEX_SUFFIX
         if not self._files.exists(index_path) or not self._files.exists(time_index_path):
             return False
@@ -297,7 +298,8 @@ class SegmentIndexes:
         times = TimeIndex.decode(self._base_offset, self._files.read(time_index_path))
         if offsets is None or times is None:
             return False
-        # An empty time index would make a segment of records ageless; one without any timestamp is rebuilt in
+        # With an empty time index, the age of a segment with records would be unknown. If no record has a
+        # timestamp, the rebuilt index is empty too.
         # vain.
         if segment_bytes and not len(times):
             return False
@@ -305,18 +307,19 @@ class SegmentIndexes:
         return True
 
     def resume(self) -> int:
-        """Prepares for `add_batch` of every batch from the position returned, that of the last indexed one."""
+        """Prepare for `add_batch` of every batch from the last indexed one on. Return the position of that
+        batch."""
         self._bytes_since_entry = 0
         return self._offsets.last_position()
 
     def check_tail(self, tail: Iterator[StoredBatch]) -> Iterator[StoredBatch]:
         """Yield the batches of `tail`, which are those from the last indexed one to the end.
 
-        The caller notes each batch before it takes the next one.
+        The caller adds each batch to the indexes before it takes the next one.
 
-        Raises CorruptBatch if the indexes do not match. The last entry must be that of the first batch, and later
-        batches must have the end and any greater timestamp. A Kafka broker may have indexed the last of several
-        batches of one write: such an index does not match either.
+        Raises CorruptBatch if the indexes do not match. The last entry must be that of the first batch, and
+        later batches must have the end and any greater timestamp. A Kafka broker may have indexed the last of
+        several batches of one write: such an index does not match either.
         """
         entry_offset = self._offsets.last_offset() if len(self._offsets) else None
         last_offset = self._base_offset
@@ -333,7 +336,7 @@ class SegmentIndexes:
             raise CorruptBatch("ends before the time index does")
 
     def delete(self) -> None:
-        """Removes the files, as far as they are there. Raises OSError."""
+        """Remove the existing files. Raises OSError."""
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             if self._files.exists(self._stem + suffix):
                 self._files.unlink(self._stem + suffix)

@@ -42,7 +42,7 @@ _NO_TIMESTAMP: Final = -1
 
 
 class StatePoint(NamedTuple):
-    """A place in a log, and what proves that a log found later is the same up to there."""
+    """A place in a log, and the data that prove that the log is still the same up to there."""
 
     end_offset: int
     log_start_offset: int
@@ -50,7 +50,7 @@ class StatePoint(NamedTuple):
 
     @classmethod
     def at_offset(cls, log: PartitionLog, end_offset: int) -> "StatePoint | None":
-        """The place `end_offset`; None where no batch ends there. Raises LogDamaged, OSError."""
+        """Return the point at `end_offset`, or None if no batch ends there. Raises LogDamaged, OSError."""
         if not log.log_start_offset < end_offset <= log.log_end_offset:
             return None
         for batch in log.iterate_batches(end_offset - 1):
@@ -61,7 +61,7 @@ class StatePoint(NamedTuple):
 
 
 class StateFile(NamedTuple):
-    """A state that belongs to its log, its records not yet read."""
+    """A state file that fits its log. Its records are not read yet."""
 
     path: str
     end_offset: int
@@ -69,7 +69,8 @@ class StateFile(NamedTuple):
     data: bytes
 
     def iterate_batches(self) -> Iterator[list[Record]]:
-        """Its records. Raises DamagedFile, at the latest at the end; then none of them counts."""
+        """Yield the records, batch by batch. Raises DamagedFile, at the latest at the end; then none of the
+        records is valid."""
         position, found = _decode_first_batch(self.path, self.data)[1], 0
         while position < len(self.data):
             records, position = _decode_batch(self.path, self.data, position)
@@ -100,7 +101,7 @@ def format_state_path(log: PartitionLog, end_offset: int) -> str:
 
 
 def is_state_file(name: str) -> bool:
-    """Whether a file is called as a state is, or one that is being written."""
+    """Return whether a file has the name of a state file, finished or being written."""
     return name.endswith((STATE_SUFFIX, STATE_SUFFIX + TEMPORARY_SUFFIX))
 
 
@@ -127,7 +128,7 @@ def find_state(files: Files, log: PartitionLog, contents: str) -> tuple[StateFil
 
 
 def remove_states(files: Files, directory: str, end_offset: int) -> bool:
-    """Removes the states that end before an offset; whether there were any. Raises OSError."""
+    """Remove the states that end before an offset. Return whether there were any. Raises OSError."""
     name = format_segment_name(end_offset)
     stale = [path for path in _list_states(files, directory) if os.path.basename(path) < name]
     for path in stale:
@@ -136,7 +137,7 @@ def remove_states(files: Files, directory: str, end_offset: int) -> bool:
 
 
 def has_state(files: Files, log: PartitionLog, end_offset: int) -> bool:
-    """Whether the state of a log that ends there is still beside it."""
+    """Return whether the state file for this end offset still exists."""
     return files.exists(format_state_path(log, end_offset))
 
 
@@ -176,7 +177,7 @@ def _decode_first_batch(path: str, data: bytes) -> tuple[dict[str, Any], int]:
 
 
 def _decode_batch(path: str, data: bytes, position: int) -> tuple[list[Record], int]:
-    """The records of the batch at `position`, and where the next one begins."""
+    """Return the records of the batch at `position`, and the position of the next batch."""
     try:
         header = read_header(data, position)
         check_crc(data, position, header)

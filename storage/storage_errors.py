@@ -30,7 +30,8 @@ class CorruptBatch(StorageError):
 
 
 class UnsupportedMagic(CorruptBatch):
-    """A message set of magic 0 or 1, or a magic above 2. Whole, perhaps, but in no format served here."""
+    """A message set of magic 0 or 1, or a magic above 2. It may be valid, but groupd does not serve its
+    format."""
 
     def __init__(self, magic: int, position: int = 0) -> None:
         super().__init__(f"record format magic {magic} is not supported, only 2", position)
@@ -69,7 +70,7 @@ class OffsetOutOfRange(StorageError):
 
 
 class FileError(StorageError):
-    """Something about one file; `position` is the byte within it, or None."""
+    """An error of one file. `position` is the byte within it, or None."""
 
     def __init__(self, path: str, reason: str, position: int | None = None) -> None:
         where = path if position is None else f"{path}: byte {position}"
@@ -84,19 +85,19 @@ class IndexesNotLoaded(FileError):
 
 
 class LogDamaged(FileError):
-    """Damage before the recovery point, in bytes that were once synced: never skipped, never cut."""
+    """Damage before the recovery point, in bytes that were once synced. It is never skipped or truncated."""
 
 
 class AppendFailed(FileError):
-    """The operating system refused a write. Nothing of the batch is in the log."""
+    """The operating system failed to write. No part of the batch is in the log."""
 
 
 class SyncFailed(FileError):
-    """The operating system refused to make written bytes durable."""
+    """The operating system failed to make written bytes durable."""
 
 
 class JournalRefused(FileError):
-    """The journal did not take what logs had appended: their segments have to be synced."""
+    """The journal did not accept entries of logs. The segments of these logs must be synced."""
 
 
 class LogPoisoned(FileError):
@@ -104,7 +105,8 @@ class LogPoisoned(FileError):
 
 
 class LogContradicted(FileError):
-    """The engine's own books of a log disagree: a defect of groupd, not of the disk. The log must be reopened."""
+    """The internal state of a log is contradictory: a defect of groupd, not of the disk. The log must be
+    reopened."""
 
     def __init__(self, path: str, problem: AssertionError) -> None:
         (*_, place) = traceback.extract_tb(problem.__traceback__)
@@ -141,7 +143,7 @@ def format_error_reason(error: BaseException, named: str = "") -> str:
     """
     if not isinstance(error, OSError):
         return str(error)
-    # Without words of the system's it is a timeout, or a library's summary of several attempts.
+    # An error without a text of the system is a timeout, or the summary of several attempts by a library.
     text = _NUMBER.sub("", error.strerror or str(error)) or "timed out"
     if text[1:2].islower():
         text = text[0].lower() + text[1:]
@@ -152,7 +154,7 @@ def format_error_reason(error: BaseException, named: str = "") -> str:
 
 
 def catch_os_error(call: Callable[[], object]) -> OSError | None:
-    """The OSError that a call ended with; None where it succeeded."""
+    """Return the OSError that a call raised, or None."""
     try:
         call()
     except OSError as error:
@@ -161,7 +163,7 @@ def catch_os_error(call: Callable[[], object]) -> OSError | None:
 
 
 def catch_storage_error(call: Callable[[], T]) -> "T | StorageError | OSError":
-    """The result of a call, or the StorageError or OSError that it ended with."""
+    """Return the result of a call, or the StorageError or OSError that it raised."""
     try:
         return call()
     except (StorageError, OSError) as error:

@@ -32,12 +32,12 @@ class StoredBatch(NamedTuple):
 
     path: str
     position: int
-    """Of its first byte in the file."""
+    """The position of the batch's first byte in the file."""
     header: BatchHeader
     data: bytes
 
     def times(self) -> Iterator[tuple[int, int]]:
-        """Time and offset of each of its records, none of which is made; raises CorruptBatch."""
+        """Yield timestamp and offset of each record, without creating records. Raises CorruptBatch."""
         header = self.header
         append_time_ms = header.max_timestamp_ms if header.is_log_append_time else None
         section = decompress_records(self.data, header)
@@ -46,7 +46,7 @@ class StoredBatch(NamedTuple):
             yield time_ms, header.base_offset + offset_delta
 
     def records(self) -> list[Record]:
-        """Its records, unpacked and decoded; raises CorruptBatch."""
+        """Return the decompressed and decoded records. Raises CorruptBatch."""
         return decode_records(self.data, self.header)
 
 

@@ -36,15 +36,15 @@ class SyncResult(NamedTuple):
     """The outcome of one submission. The logs that are not named are durable."""
 
     failed: Mapping[PartitionLog, StorageError]
-    """What could not be synced, and why."""
+    """The logs that could not be synced, with their errors."""
     refused: Sequence[PartitionLog]
-    """What a journal did not take: to be submitted again."""
+    """Logs with entries that a journal refused. They must be submitted again."""
     full: Sequence[Journal]
-    """Journals with a file that is full: to be settled."""
+    """Journals with a full file. Their logs must be settled."""
 
 
 class SyncJob:
-    """One submission. It is over when each thread has done its part."""
+    """One submission. It is complete when each thread has done its part."""
 
     __slots__ = (
         "_lock",
@@ -62,7 +62,7 @@ class SyncJob:
         self.plans: list[tuple[PartitionLog, SyncPlan]] = []
         self.entries: list[tuple[PartitionLog, JournalEntry]] = []
         self.logs_being_settled: list[PartitionLog] = []
-        """Logs with nothing to sync that is not being synced already."""
+        """Logs with all unsynced bytes in running syncs."""
         self.failed: dict[PartitionLog, StorageError] = {}
         self.refused: list[PartitionLog] = []
         self.full: list[Journal] = []
@@ -71,7 +71,7 @@ class SyncJob:
         self._lock = threading.Lock()
 
     def start(self, parts: int) -> None:
-        """Start a job that so many threads must complete."""
+        """Start the job. `parts` threads must complete it."""
         self._parts = parts
 
     def fail(self, problem: Exception) -> None:
@@ -81,13 +81,13 @@ class SyncJob:
             self.fail_log(log, problem)
 
     def fail_log(self, log: PartitionLog, problem: Exception) -> None:
-        """Poison one log: what the disk has of it is unknown."""
+        """Poison one log, because its state on the disk is unknown."""
         error = SyncFailed(log.directory, f"cannot sync: {problem!r}")
         error.__cause__ = problem
         self.failed[log] = log.poison(error)
 
     def finish_part(self) -> None:
-        """A thread has done its part."""
+        """Record that a thread has done its part. The last one calls the callback."""
         with self._lock:
             self._parts -= 1
             is_over = not self._parts
@@ -96,11 +96,11 @@ class SyncJob:
 
 
 JobRunner = Callable[[Sequence[SyncJob]], None]
-"""A part of jobs, which are taken up together when there are several."""
+"""Does its part of several jobs together."""
 
 
 class Syncer:
-    """For any number of logs. All methods belong to the thread that owns the logs."""
+    """Makes the appends of any number of logs durable. All methods belong to the thread that owns the logs."""
 
     def __init__(self, new_worker: "Callable[[str, JobRunner], SyncWorker] | None" = None) -> None:
         """Create the syncer. `new_worker` creates a worker from a name and a function; by default a thread."""
@@ -112,10 +112,10 @@ class Syncer:
         )
 
     def submit(self, logs: Iterable[PartitionLog], on_done: Callable[[SyncResult], None]) -> None:
-        """Makes everything appended to `logs` until now durable, then calls `on_done`, in a thread of its own.
+        """Make all bytes that were appended to `logs` so far durable, then call `on_done` in another thread.
 
-        `on_done` is called exactly once, also for logs with nothing to sync and for poisoned ones.
-        Raises RuntimeError after `close`.
+        `on_done` is called exactly once, also for logs with nothing to sync and for poisoned ones. Raises
+        RuntimeError after `close`.
         """
         job = SyncJob(on_done)
         begun: list[PartitionLog] = []
@@ -123,7 +123,7 @@ class Syncer:
             try:
                 if self._begin_log(log, job):
                     begun.append(log)
-            except Exception as problem:  # noqa: BLE001 - the other logs are synced all the same
+            except Exception as problem:  # noqa: BLE001 - the other logs are still synced
                 job.fail_log(log, problem)
         has_files = bool(job.plans or job.logs_being_settled or not job.entries)
         job.start(has_files + bool(job.entries))
@@ -137,7 +137,7 @@ class Syncer:
             self.settle_logs(begun)
 
     def _begin_log(self, log: PartitionLog, job: SyncJob) -> bool:
-        """Adds what a log has appended to a job; whether the log is to be settled as well."""
+        """Add the unsynced bytes of a log to a job. Return whether the log must be settled as well."""
         journal = log.journal
         entry = None if journal is None or not log.is_open else journal.take_entry(log.log_end_offset)
         if journal is None or entry is None:
@@ -198,7 +198,7 @@ def _begin_plan(log: PartitionLog, job: SyncJob) -> SyncPlan | None:
         job.failed[log] = error
     except OSError as error:
         job.failed[log] = log.poison(SyncFailed(log.directory, f"cannot open: {format_error_reason(error)}"))
-    except Exception as problem:  # noqa: BLE001 - the other logs are synced all the same
+    except Exception as problem:  # noqa: BLE001 - the other logs are still synced
         job.fail_log(log, problem)
     return None
 
@@ -208,7 +208,7 @@ def _ignore_result(result: SyncResult) -> None:
 
 
 class SyncWorker(Protocol):
-    """Does its part of jobs, in order."""
+    """Processes its part of jobs, in order."""
 
     def enqueue(self, job: SyncJob) -> None:
         """Add a job to the queue. Raises RuntimeError after `close`."""
@@ -271,7 +271,7 @@ def _sync_files(jobs: Sequence[SyncJob]) -> None:
     for job in jobs:
         for log, plan in job.plans:
             failure: StorageError | None = None
-            # After a failure another fdatasync of that file might succeed without having written anything.
+            # After a failure, another fdatasync of the file might succeed although it has written nothing.
             if log.failure is None:
                 try:
                     plan.run(synced)
@@ -303,7 +303,7 @@ def _write_entries(jobs: Sequence[SyncJob]) -> None:
             items[0][0].full.append(journal)
         for job, log, entry in items:
             if log.is_deleted:
-                # What was there when it was deleted is dropped already, and this was not.
+                # The deletion has dropped the earlier entries, but not this one.
                 journal.drop_log(entry.key)
             durability = log.durability
             if entry.base_offset > durability.durable_offset and durability.failure is None:

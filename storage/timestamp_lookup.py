@@ -1,10 +1,10 @@
-"""Searches of a log by time: the first record at or after a time, and the record with the greatest time. A read
-of a log loads the indexes of its segments in the same way.
+"""Searches of a log by time: the first record at or after a time, and the record with the greatest time. A
+read of a log loads the indexes of its segments in the same way.
 
-A search may read a whole segment, or unpack a batch of millions of records. So it is a generator that reads nothing
-itself: each step is a function for another thread, which reads one segment. Such a function gets a copy of the
-segment with a file handle of its own, and touches nothing else of the log. Between two steps the log may be
-appended to, compacted and shortened; the generator looks at it anew.
+A search may read a whole segment, or unpack a batch of millions of records. So it is a generator that reads
+nothing itself: each step is a function for another thread, which reads one segment. Such a function gets a
+copy of the segment with a file handle of its own, and touches nothing else of the log. Between two steps the
+log may be appended to, compacted and shortened; the generator reads its state again.
 
 Source: Kafka's `UnifiedLog.fetchOffsetByTimestamp`; KIP-33, KIP-734.
 """

@@ -21,14 +21,14 @@ TEXT_LENGTH: Final = 22
 
 
 def uuid_to_text(raw: bytes) -> str:
-    """22 characters for 16 bytes. Raises ValueError for another length."""
+    """Return the 22 characters for 16 bytes. Raises ValueError for another length."""
     if len(raw) != 16:
         raise ValueError(f"a UUID has 16 bytes, not {len(raw)}")
     return urlsafe_b64encode(raw)[:TEXT_LENGTH].decode()
 
 
 def uuid_from_text(text: str) -> bytes:
-    """16 bytes for 22 characters. Raises ValueError for anything else."""
+    """Return the 16 bytes for 22 characters. Raises ValueError for any other text."""
     if len(text) != TEXT_LENGTH or not text.isascii():
         raise ValueError(f"{text!r} is not the text form of a UUID")
     try:

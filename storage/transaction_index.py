@@ -33,8 +33,8 @@ assert _ENTRY.size == ENTRY_BYTES
 
 
 class AbortedTransaction(NamedTuple):
-    """The producer, the offsets of the first of its records and of its abort marker, and the last stable offset at
-    that time."""
+    """An aborted transaction: its producer, the offset of its first record, the offset of its abort marker,
+    and the last stable offset when the marker was written."""
 
     producer_id: int
     first_offset: int
@@ -43,7 +43,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class AbortedTransactions:
-    """The aborted transactions of one log, in the order of their markers. Takes 32 bytes for each."""
+    """The aborted transactions of one log, in the order of their markers. Each one takes 32 bytes."""
 
     __slots__ = ("_first_offsets", "_last_offsets", "_producer_ids", "_stable_offsets")
 
@@ -100,11 +100,11 @@ class AbortedTransactions:
         return [self._find_row(number) for number in range(start, end)]
 
     def has_marker_from(self, offset: int) -> bool:
-        """Whether the marker of one of them is there or behind."""
+        """Return whether a transaction has its marker at or after an offset."""
         return bool(self._last_offsets) and self._last_offsets[-1] >= offset
 
     def has_marker(self, offset: int) -> bool:
-        """Whether the marker of one of them is there."""
+        """Return whether a transaction has its marker at an offset."""
         number = bisect_left(self._last_offsets, offset)
         return number < len(self._last_offsets) and self._last_offsets[number] == offset
 

@@ -6,11 +6,11 @@
 Compaction has read every record of the clean part. The dirty part ends at the active segment, or earlier: at
 the first offset that is not durable or not readable, and at records younger than `min.compaction.lag.ms`.
 
-A pass has two halves. The first reads the dirty part and maps each key to its latest offset. The second
-writes every sealed segment anew with its surviving records, merges small neighbours that fit into one
-segment, and swaps the new file in. Offsets never change: removed records leave gaps.
+A pass has two halves. The first reads the dirty part and maps each key to its latest offset. The second writes
+every sealed segment anew with its surviving records, merges small neighbours that fit into one segment, and
+swaps the new file in. Offsets never change: removed records leave gaps.
 
-The law, which the tests check: a pass does not change the latest value of any key for a reader. That holds
+The invariant that the tests check: a pass does not change the latest value of any key for a reader. That holds
 for a reader that loads the log or reads it from any offset on; before, during and after a pass; and after a
 crash at any call.
 
@@ -19,8 +19,8 @@ thread. A step that yields a function needs it called in another thread, because
 decodes many records.
 Between steps the log may be appended to, read and even deleted; the segments at work stay in place.
 
-Damage ends a pass, with file and position; unreadable bytes are never rewritten. A saved state of the log
-from before the end of the pass is deleted first: it may hold a key with a tombstone that is about to go.
+Damage ends a pass, with file and position; unreadable bytes are never rewritten. A saved state of the log from
+before the end of the pass is deleted first: it may contain a key with a tombstone that this pass removes.
 
 Source: Kafka's `Cleaner`, `LogCleanerManager.cleanableOffsets` and `LogToClean`.
 """
@@ -71,12 +71,12 @@ class LogToClean(NamedTuple):
 
     @property
     def dirty_ratio(self) -> float:
-        """The share of the dirty part; 0.0 where there is nothing at all."""
+        """Return the dirty share of the log's bytes; 0.0 for an empty log."""
         total = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total if total else 0.0
 
     def is_due(self, min_cleanable_dirty_ratio: float) -> bool:
-        """Whether compaction should run now."""
+        """Return whether compaction should run now."""
         return self.dirty_bytes > 0 and (self.is_overdue or self.dirty_ratio > min_cleanable_dirty_ratio)
 
 
@@ -90,7 +90,7 @@ def find_log_to_clean(log: PartitionLog, cleaned_to: int, up_to: int, now_ms: in
     active_offset = log.segments[-1].base_offset
     first_dirty_offset = max(cleaned_to, log.log_start_offset)
     if first_dirty_offset > active_offset:
-        # The log was cut, or its files were replaced, since that was written down.
+        # The log was truncated, or its files were replaced, after that offset was recorded.
         first_dirty_offset = log.log_start_offset
     limit = min(up_to, log.synced_offset)
     ends = [segment.base_offset for segment in log.segments[1:]]
@@ -132,8 +132,8 @@ def _is_overdue(log: PartitionLog, segment: LogSegment, now_ms: int) -> bool:
 
 
 class CleanedSegment:
-    """One new segment of a log. `append_batch` batches, `sync`, then `replace_segments` the old ones, or
-    `abandon`."""
+    """One new segment of a log. Call `append_batch` for each batch and `sync`; then either `replace_segments`
+    or `abandon`."""
 
     def __init__(self, log: PartitionLog, base_offset: int) -> None:
         self.size = 0
@@ -151,7 +151,7 @@ class CleanedSegment:
         self._is_in_place = False
 
     def append_batch(self, data: bytes) -> None:
-        """Takes the next batch. Raises OSError."""
+        """Append the next batch. Raises OSError."""
         header = read_header(data)
         assert header.base_offset >= self.next_offset, (self._cleaned_path, self.next_offset)
         interval_bytes = self._log.config.index_interval_bytes
@@ -173,18 +173,19 @@ class CleanedSegment:
         self._buffer.clear()
 
     def sync(self) -> None:
-        """Makes all of it durable; blocks, safe in another thread if nothing else is done here. Raises OSError."""
+        """Sync all appended batches. It blocks. It is safe in another thread if nothing else uses the object
+        meanwhile. Raises OSError."""
         self._flush()
         self._file.fdatasync()
 
     def abandon(self) -> None:
-        """Removes the file, unless it has become part of the log. Never raises OSError."""
+        """Remove the file, unless it is already part of the log. Never raises OSError."""
         if self._is_in_place:
             return
         self._file.close()
         with suppress(OSError):
             if self._files.exists(self._transaction_index_path + SWAP_SUFFIX):
-                # Without the others, it would be taken for the index of a segment that is in place.
+                # Without the other files it would count as the index of an existing segment.
                 self._files.unlink(self._transaction_index_path + SWAP_SUFFIX)
                 self._log.sync_directory()
             for path in filter(self._files.exists, (self._cleaned_path, self._swap_path)):
@@ -197,7 +198,8 @@ class CleanedSegment:
         cleaned_to: int,
         aborted: Sequence[AbortedTransaction],
     ) -> Generator[Callable[[], None], None, None]:
-        """Replace other segments by this one, in an order that no crash can spoil.
+        """Replace other segments by this one. The order of the steps is safe for a crash between any two of
+        them.
 
         The caller runs each yielded function in another thread.
 
@@ -230,7 +232,7 @@ class CleanedSegment:
             self._log.segment_listener.on_compacted(segment.base_offset, end_offset, aborted)
         try:
             for number, replaced in enumerate(old):
-                # The new file takes the name of the first one.
+                # The rename gives the new file the name of the first old segment.
                 replaced.delete(keeps_log=number == 0)
             yield sync_directory
             self._log.require_open()
@@ -254,13 +256,13 @@ class CompactionResult(NamedTuple):
 
     from_offset: int
     end_offset: int
-    """The log is clean up to here."""
+    """The offset up to which the log is clean."""
     bytes_before: int
     bytes_after: int
     records_before: int
     records_after: int
     records_without_key: int
-    """Records without a key, which went."""
+    """The number of removed records without a key."""
 
     def __str__(self) -> str:
         return (
@@ -270,7 +272,7 @@ class CompactionResult(NamedTuple):
 
 
 class Compaction:
-    """One pass over one log. Run `iterate_steps` to its end; `result` is there then."""
+    """One pass over one log. `result` is set at the end of `iterate_steps`."""
 
     def __init__(
         self, log: PartitionLog, log_to_clean: LogToClean, terms: CompactionTerms, max_keys: int = MAX_KEYS
@@ -284,9 +286,12 @@ class Compaction:
     def iterate_steps(self) -> CompactionSteps:
         """Yield the steps of the pass. Throw an OSError of a yielded function into the generator.
 
-        Raises: LogDamaged: a segment is damaged. DamagedFile: a file beside the segments is damaged.
-            LogClosed, LogPoisoned: the log was closed or failed meanwhile. AppendFailed, OSError: the disk
-            refused a step. The log is unchanged, or poisoned if its state is unknown.
+        Raises:
+            LogDamaged: a segment is damaged.
+            DamagedFile: a file beside the segments is damaged.
+            LogClosed, LogPoisoned: the log was closed or failed meanwhile.
+            AppendFailed, OSError: a step failed on the disk. The log is unchanged, or poisoned if its state is
+                unknown.
         """
         log, todo = self._log, self._log_to_clean
         log.pin()
@@ -314,7 +319,8 @@ class Compaction:
         assert keys.end_offset <= todo.end_offset, (active.path, keys.end_offset, todo)
 
     def _walk_segments(self, segments: Sequence[LogSegment], end_offset: int) -> Iterator[StoredBatch]:
-        """Yield all batches of sealed neighbours. It uses no index, because a wrong index would lose batches."""
+        """Yield all batches of adjacent sealed segments. It uses no index, because a wrong index would lose
+        batches."""
         return walk_segments(segments, 0, end_offset, self._log.config.index_interval_bytes)
 
     def _rewrite_segments(self, keys: KeyOffsetMap) -> CompactionSteps:
@@ -393,7 +399,11 @@ class Compaction:
 def _group_segments(
     segments: Sequence[tuple[LogSegment, int]], max_bytes: int
 ) -> Iterator[tuple[list[LogSegment], int]]:
-    """Runs of neighbours that fit in one segment together, as they are today. In and out: with the end offset."""
+    """Yield groups of adjacent segments that fit into one segment at their current sizes, each with its end
+    offset.
+
+    `segments` has each segment with its end offset. `max_bytes` is the maximum size of a group.
+    """
     group: list[LogSegment] = []
     size = group_end = 0
     for segment, end_offset in segments:
@@ -409,7 +419,7 @@ def _group_segments(
 
 
 def _mark_last(batches: Iterator[StoredBatch]) -> Iterator[tuple[StoredBatch, bool]]:
-    """Each batch, and whether it is the last."""
+    """Yield each batch with the information whether it is the last one."""
     held = next(batches, None)
     if held is None:
         return

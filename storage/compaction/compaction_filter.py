@@ -1,18 +1,18 @@
 """Selects the records and batches that survive compaction, after it has found the latest offset of each key.
 
 Records of a transaction count when it is committed; those of an aborted one supersede nothing. Therefore
-nothing at or past the beginning of an open transaction is judged.
+compaction leaves all records from the beginning of the first open transaction on.
 
-A record goes when a later one has its key, when its transaction was aborted, and, for a tombstone, when its
-grace period is over. That period begins when compaction first meets the tombstone. The time of its end is
-then written into the batch (the *delete horizon*), so a consumer that reads at least that often sees the
-tombstone. A marker goes in the same way, once a pass meets no batch of its transaction before it, not even an
-empty one. From then on the index of aborted transactions omits it. An abort marker goes only in a later pass,
-because a consumer that got the index entry would wait for the marker past later records.
+A record is removed if a later one has its key or if its transaction was aborted. A tombstone is also removed
+when its grace period is over. That period begins when compaction first meets the tombstone. The time of its
+end is then written into the batch (the *delete horizon*), so a consumer that reads at least that often sees
+the tombstone. A marker is removed in the same way, once a pass meets no batch of its transaction before it,
+not even an empty one. From then on the index of aborted transactions omits it. An abort marker is removed only
+in a later pass, because a consumer that got the index entry would wait for the marker past later records.
 
-A batch without records goes too, with two exceptions. The last batch of a producer that may still be active
-stays, because its sequence number, or the epoch of its marker, must not be forgotten. The last batch of a
-segment stays for its offsets.
+A batch without records is removed too, with two exceptions. The last batch of a producer that may still be
+active stays, because its sequence number, or the epoch of its marker, must not be forgotten. The last batch of
+a segment stays for its offsets.
 
 Source: Kafka's `Cleaner.buildOffsetMap`, `Cleaner.cleanInto`, `CleanedTransactionMetadata`,
 `MemoryRecords.filterTo`; KIP-534.
@@ -32,10 +32,11 @@ from storage.stored_batch import StoredBatch
 from storage.transaction_index import AbortedTransaction, AbortedTransactions
 
 MAX_KEYS: Final = 1_000_000
-"""Of one pass, about 150 bytes each; what lies behind the last of them is the next pass's."""
+"""The maximum number of keys of one pass, about 150 bytes each. The next pass handles the records after the
+last of them."""
 
 IsLastOfProducer = Callable[[BatchHeader], bool]
-"""Whether a batch is the last one of a producer still known."""
+"""Returns whether a batch is the last one of a producer that the log still knows."""
 
 
 class KeyOffsetMap:
@@ -46,18 +47,19 @@ class KeyOffsetMap:
         """The offset of the latest record of each key."""
         self.aborted: list[CompletedTransaction] = []
         self.end_offset = from_offset
-        """Every record before it was seen, and of every transaction the end."""
+        """All records and all ends of transactions before this offset were added."""
         self.is_cut_short = False
-        """Whether something was seen that lies behind it."""
+        """Whether batches at or after `end_offset` were added."""
         self._unfinished: dict[int, _UnfinishedTransaction] = {}
 
     def __len__(self) -> int:
         return len(self.latest) + sum(len(transaction.latest) for transaction in self._unfinished.values())
 
     def add_batch(self, batch: StoredBatch) -> None:
-        """Takes the next batch. Raises CorruptBatch.
+        """Add the next batch. Raises CorruptBatch.
 
-        One that compaction has emptied begins no transaction: the end of its own may be gone already.
+        A transactional batch without records, which compaction has emptied, begins no transaction: the marker
+        of its transaction may be removed already.
         """
         header = batch.header
         assert header.next_offset > self.end_offset, (batch.path, batch.position, self.end_offset)
@@ -74,7 +76,7 @@ class KeyOffsetMap:
         self.end_offset = header.next_offset
 
     def has_long_transaction(self, producer_id: int) -> bool:
-        """Whether a producer has so many keys in its transaction that its end takes long."""
+        """Return whether a producer's transaction has so many keys that its end takes long."""
         transaction = self._unfinished.get(producer_id)
         return transaction is not None and len(transaction.latest) > LONG_RECORDS
 
@@ -139,7 +141,7 @@ def map_keys(
 
 
 class CompactionTerms(NamedTuple):
-    """The terms of one pass: its time, and the records to keep."""
+    """The parameters of one pass: its time, and the records to keep."""
 
     now_ms: int
     delete_retention_ms: int
@@ -147,7 +149,7 @@ class CompactionTerms(NamedTuple):
 
 
 class CompactionFilter:
-    """Judges the batches of a log, all of them from the first, in order."""
+    """Selects the surviving records of the batches of a log. It needs all batches, from the first, in order."""
 
     def __init__(self, keys: KeyOffsetMap, terms: CompactionTerms, aborted: AbortedTransactions) -> None:
         """Create a filter from the latest records by key and the aborted transactions of the indexes."""
@@ -159,22 +161,24 @@ class CompactionFilter:
         self._aborted_until: dict[int, int] = {}
         self._aborted = _sort_by_first_offset(keys, aborted)
         self._producers_with_batch: set[int] = set()
-        """Producers with a batch and without a marker of their latest transaction."""
+        """Producers with a batch of their latest transaction and no marker of it so far."""
         self._indexed_markers: set[int] = set()
-        """Where abort markers lie that the index goes on naming."""
+        """Offsets of abort markers that the index of aborted transactions still contains."""
         self._latest_met_count = 0
         self._next_offset = 0
         self.records_before = 0
         self.records_after = 0
         self.records_without_key = 0
-        """Records without a key, which have no place in a compacted log."""
+        """The number of records without a key. A compacted log does not keep them."""
 
     def is_last_of_producer(self, batch: StoredBatch) -> bool:
-        """Whether a batch is the last one of a producer still known, and has to stay. On the owner's thread."""
+        """Return whether a batch must stay because it is the last one of a known producer. Belongs to the
+        owner's thread."""
         return batch.header.producer_id >= 0 and self._terms.is_last_of_producer(batch.header)
 
     def filter_batch(self, batch: StoredBatch, *, keeps_range: bool) -> bytes | None:
-        """The batch as it stays; None when it goes. `keeps_range`: it stays, even without records.
+        """Return the batch with its surviving records, or None if it is removed. `keeps_range` keeps a batch
+        without records.
 
         Raises CorruptBatch.
         """
@@ -209,7 +213,7 @@ class CompactionFilter:
         return rewrite_batch(header, kept, horizon_ms)
 
     def _closes_transaction(self, producer_id: int, records: list[Record]) -> bool:
-        """Whether a batch of a marker's transaction was met before it."""
+        """Return whether a batch of the marker's transaction came before the marker."""
         if producer_id not in self._producers_with_batch:
             return False
         self._producers_with_batch.discard(producer_id)
@@ -246,7 +250,7 @@ class CompactionFilter:
         return kept
 
     def finish(self) -> None:
-        """There are no more: every record that another one was dropped for has been met, and judged itself."""
+        """Check that the pass has seen every record that replaced an earlier one."""
         assert self._keys.is_cut_short or self._latest_met_count >= len(self._latest), self._latest_met_count
         assert self.records_after <= self.records_before, (self.records_before, self.records_after)
 
@@ -257,7 +261,7 @@ class CompactionFilter:
 
 
 def _sort_by_first_offset(keys: KeyOffsetMap, indexed: AbortedTransactions) -> list[CompletedTransaction]:
-    """Aborted transactions from the one that begins last to the one that begins first."""
+    """Return the aborted transactions, the one with the greatest first offset first."""
     found = {
         CompletedTransaction(*aborted[:3]) for aborted in indexed if aborted.last_offset < keys.end_offset
     }

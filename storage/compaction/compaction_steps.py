@@ -1,6 +1,7 @@
-"""The steps of a compaction pass, and the work that is too long for one of them on the owner's thread.
+"""The steps of a compaction pass, and the calls that take too long for a step on the owner's thread.
 
-A pass waits for each function that it hands to another thread. Such a function changes only objects of the pass.
+A pass waits for each function that it hands to another thread. Such a function changes only objects of the
+pass.
 """
 
 from collections.abc import Callable, Generator
@@ -11,10 +12,11 @@ from storage.storage_errors import CorruptBatch
 from storage.stored_batch import StoredBatch
 
 LONG_RECORDS: Final = 200
-"""Records, or keys, of more work than fits into a step of a millisecond or two."""
+"""Processing more records, or keys, takes longer than a step should (a millisecond or two)."""
 
 CompactionStep = Callable[[], None] | None
-"""None: that was a piece of work. A function: to be called in another thread before the pass goes on."""
+"""A step of a pass. None: a piece of work is done. A function: the caller must run it in another thread before
+the next step."""
 
 T = TypeVar("T")
 
@@ -24,15 +26,16 @@ CompactionSteps = StepsTo[None]
 
 
 def is_long(batch: StoredBatch) -> bool:
-    """Whether the records of a batch may take long to decode: there are many, or a few bytes may unpack to
-    megabytes."""
+    """Return whether decoding the records of a batch may take long: it has many records, or its few bytes may
+    decompress to megabytes."""
     return batch.header.records_count > LONG_RECORDS or batch.header.codec != NONE
 
 
 def call(function: Callable[[], T], *, is_long: bool) -> StepsTo[T]:
     """Call a function, in another thread if it takes long. Raises the errors of the function.
 
-    The other thread gets a function that raises no CorruptBatch: of errors only an OSError returns to the pass.
+    The function for the other thread catches CorruptBatch, and the pass raises it afterwards. The caller
+    throws only an OSError into the pass.
     """
     if not is_long:
         return function()

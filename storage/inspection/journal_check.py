@@ -1,8 +1,9 @@
 """Finds records of a journal that are missing in its logs, for programs that inspect a data directory.
 
-The segments of a running or killed process have all records. They may lack records of the journal only after
-a loss of power. The next start adds these records, and cuts a log by the rules of `storage/recovery`, which
-also apply here. A directory in use is not checked, because the process overwrites its journal meanwhile.
+The segments of a running or killed process have all records. Only a power failure can remove records from them
+that the journal has. The next start adds these records, and truncates a log by the rules of
+`storage/recovery`, which also apply here. A directory in use is not checked, because the process overwrites
+its journal meanwhile.
 """
 
 import os
@@ -26,11 +27,11 @@ class MissingTail(NamedTuple):
     """Records that the journal has and a log lacks."""
 
     path: str
-    """Of the last segment."""
+    """The path of the last segment."""
     offset: int
-    """Where the log ends."""
+    """The end offset of the log."""
     end_offset: int
-    """Where the journal does."""
+    """The end offset of its records in the journal."""
     gap_end_offset: int | None
     """The offset at which the journal continues, if the log ends before it: no start can append these records."""
 
@@ -55,7 +56,7 @@ class JournalCheck:
         self.damaged_journals: dict[str, DamagedFile] = {}
         """The errors of unreadable journals, by data directory."""
         self.missing_tails: dict[str, MissingTail] = {}
-        """By directory of the log."""
+        """The missing records by directory of the log."""
         self._files = files
         by_directory: dict[str, list[LogListing]] = {}
         for log in logs:
@@ -82,13 +83,13 @@ class JournalCheck:
             recovery_points = read_offsets(self._files, f"{directory}/{RECOVERY_POINTS}")
             starts = read_offsets(self._files, f"{directory}/{LOG_START_OFFSETS}")
         except (DamagedFile, OSError):
-            return  # nothing opens these logs before that is repaired, and the journal stays
+            return  # no start opens these logs before the journal is repaired, and the journal stays
         for log in logs:
             assert log.name is not None, log
             try:
                 entries = self._find_entries(left_over, log)
             except (DamagedFile, OSError):
-                continue  # it is not opened either
+                continue  # a start does not open this log either
             if entries:
                 recovery_point, start = recovery_points.get(log.name, 0), starts.get(log.name, 0)
                 lack = self._find_missing_tail(log, entries, recovery_point, start)
@@ -113,7 +114,7 @@ class JournalCheck:
         )
         last_end = entries[-1].end_offset
         if end < recovery_point or last_end <= max(end, start):
-            return None  # the journal waits until damage before the synced offset is repaired
+            return None  # the journal stays until the damage before the synced offset is repaired
         path = log.segments[-1].path if log.segments else log.directory
         return MissingTail(path, end, last_end, _find_gap(entries, end))
 

@@ -27,11 +27,11 @@ class FindingKind(Enum):
     RECOVERY_POINT = "recovery_point"
     """The log ends before the offset up to which it was synced."""
     CHECKPOINT = "checkpoint"
-    """A small file beside the log that makes no sense."""
+    """A small file beside the log with invalid contents."""
     UNUSABLE_FILE = "unusable_file"
     """A directory, a broken link or a pipe where a file should be, or a file that cannot be read."""
     JOURNAL = "journal"
-    """What the journal has past the end of a log, or a journal that cannot be read."""
+    """Records of the journal past the end of a log, or an unreadable journal."""
 
 
 class FindingEffect(Enum):
@@ -42,33 +42,33 @@ class FindingEffect(Enum):
     silently. A start with a state file reads only the bytes after the state.
     """
     CUT_AT_START = "cut_at_start"
-    """The next start cuts the log there. Bytes past the recovery point were not acknowledged."""
+    """The next start truncates the log there. Bytes past the recovery point were not acknowledged."""
     FAILS_READS = "fails_reads"
-    """Reads that come there fail, others do not."""
+    """Reads that reach these bytes fail. Other reads do not."""
     MISLEADS_READS = "misleads_reads"
     """Reads may begin in the wrong place and miss records."""
     MISLEADS_COMMITTED_READS = "misleads_committed_reads"
     """Consumers of committed records may get aborted ones, or miss committed ones."""
     REBUILT = "rebuilt"
-    """It is made anew when it is needed; nothing is lost."""
+    """The file is rebuilt when it is needed. Nothing is lost."""
     TAKEN_BACK = "taken_back"
-    """The next start appends it to the log, or `groupd log recover`."""
+    """The next start, or `groupd log recover`, appends the records to the log."""
     STOPS_START = "stops_start"
     """No process starts on the data directory, because the logs with missing records are unknown."""
 
 
 class LogFinding(NamedTuple):
-    """One thing that is wrong with a log."""
+    """One problem of a log."""
 
     kind: FindingKind
     effect: FindingEffect
     path: str
     position: int | None
-    """Byte in the file, None where the file as a whole is meant."""
+    """The position in the file in bytes. None: the file as a whole."""
     length: int
-    """How many bytes are bad, 0 where none are."""
+    """The number of bad bytes, or 0."""
     offset: int | None
-    """Where in the log: the first offset that is missing or wrong, as far as it is known."""
+    """The first missing or wrong offset of the log, if known."""
     reason: str
 
 

@@ -53,11 +53,11 @@ class LogListing(NamedTuple):
 
     directory: str
     name: TopicPartition | None
-    """None where the directory is not called as Kafka calls it."""
+    """The partition, or None if the directory does not have the name of a partition."""
     segments: tuple[SegmentFile, ...]
-    """By base offset."""
+    """The segments by base offset."""
     is_whole: bool
-    """All segments of the directory, not one that was named."""
+    """Whether these are all segments of the directory, not a single one that was named."""
 
     def find_end_offset(self, number: int) -> int | None:
         """Return the start of the segment after the one of this number, None for the last."""
@@ -80,7 +80,7 @@ def find_logs(files: Files, path: str) -> list[LogListing]:
         _list_log(files, directory, list_names(files, directory))
         for directory in _find_partitions(files, path, names)
     ]
-    # Many a directory's name ends in a number: by itself that does not make it a partition.
+    # A name that ends in a number does not make a directory a partition, because many names do.
     if any(log.segments for log in logs) or (logs and _is_data_directory(files, path)):
         return sorted(logs, key=_get_partition)
     if not names:
@@ -89,7 +89,8 @@ def find_logs(files: Files, path: str) -> list[LogListing]:
 
 
 def relist_log(files: Files, log: LogListing) -> LogListing:
-    """The log as it is now; the same where one segment was named. Raises OSError."""
+    """Return the log with its current segments, or the same listing for a single named segment. Raises
+    OSError."""
     return _list_log(files, log.directory, list_names(files, log.directory)) if log.is_whole else log
 
 
@@ -149,9 +150,11 @@ def _list_log(files: Files, directory: str, names: list[str]) -> LogListing:
 
 
 def _find_swaps(files: Files, directory: str, names: list[str]) -> Iterator[tuple[SegmentFile, int]]:
-    """Compacted segments on the way to their place, which count already, and where each one ends.
+    """Yield compacted segments that are not yet renamed into place but already count, each with its end
+    offset.
 
-    By the rules of `recovery/segment_swap.py`; but one that is damaged counts as far as it can be read.
+    The rules are those of `recovery/segment_swap.py`, except that a damaged segment counts up to its last
+    readable batch.
     """
     unwritten = min((name for name in names if name.endswith(CLEANED_SUFFIX)), default="~")
     for name in names:
@@ -161,7 +164,7 @@ def _find_swaps(files: Files, directory: str, names: list[str]) -> Iterator[tupl
         try:
             file = files.open_read(swap.path)
         except OSError:
-            continue  # in its place meanwhile, or what `find_unusable_files` names
+            continue  # renamed into place meanwhile, or reported by `find_unusable_files`
         try:
             scan = SegmentScan(file, swap.base_offset)
             for _ in scan.scan_pieces():
@@ -215,7 +218,7 @@ def _read_first_offset(files: Files, path: str) -> int:
 
 
 _MAX_READS: Final = 10
-"""How often the end of a log is read again before it counts as torn."""
+"""The number of times that the end of a log is read again before it counts as torn."""
 
 
 class LogReader:
@@ -238,21 +241,21 @@ class LogReader:
         """
         self.log = log
         self.next_offset = from_offset
-        """Where the reading goes on."""
+        """The offset at which the reading continues."""
         self._files = files
         self._pause = pause
         self._on_unreadable = on_unreadable
         self._segment = -1
         self._position = 0
         self._mark = (0, b"")
-        """Where the last batch began that was read, and its header."""
+        """The position and the header of the last batch that was read."""
 
     def read_pieces(self) -> Iterator[Piece]:
-        """Sound batches and bad bytes, in order; memory for one batch at a time.
+        """Yield valid batches and bad bytes, in order. The memory of one batch is used at a time.
 
-        The walk ends where each segment ended when it was opened. Where a segment is gone since it was listed, the
-        directory is listed again: retention may have taken it, or compaction put another in its place.
-        Raises OSError, unless segments that cannot be read are skipped.
+        The reader stops in each segment at the size that it had when it was opened. If a listed segment is
+        missing, the directory is listed again, because retention may have deleted the segment or compaction
+        replaced it. Raises OSError, unless `on_unreadable` skips unreadable segments.
         """
         number, relisted = 0, 0
         while number < len(self.log.segments):
@@ -273,7 +276,7 @@ class LogReader:
     def _open_and_read(
         self, segment: SegmentFile, end_offset: int | None, may_list_again: bool
     ) -> Generator[Piece, None, bool]:
-        """As `_read_segment`. Raises OSError."""
+        """Open a segment and read it like `_read_segment`. Raises OSError."""
         try:
             file = self._files.open_read(segment.path)
         except FileNotFoundError:
@@ -286,7 +289,7 @@ class LogReader:
             file.close()
 
     def _relist_segments(self) -> bool:
-        """Lists the segments again; whether others are there now."""
+        """List the segments again. Return whether they have changed."""
         before, self.log = self.log, relist_log(self._files, self.log)
         return before.segments != self.log.segments
 

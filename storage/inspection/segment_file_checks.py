@@ -1,15 +1,15 @@
-"""Checks the files beside a segment against its batches: offset and time index, index of aborted
-transactions, and snapshots of producers.
+"""Checks the files beside a segment against its batches: offset and time index, index of aborted transactions,
+and snapshots of producers.
 
 An entry of an offset index must name the byte at which a batch begins, and an offset not below that batch;
-then a lookup never lands behind its target. An entry of a time index must be as late as everything before its
-offset; then a lookup by time passes over nothing. The time index of a sealed segment ends with its greatest
-time. Entries may be missing at the end, and whole files, without harm.
+then a lookup never lands behind its target. An entry of a time index must be at least as late as all records
+up to its offset; then a lookup by time skips no record. The time index of a sealed segment ends with its
+greatest time. Entries may be missing at the end, and whole files, without harm.
 
-An index of aborted transactions must name every abort marker of its segment unless nothing of its transaction
+An index of aborted transactions must name every abort marker of its segment unless no batch of its transaction
 is left. It must not name anything that is not an abort marker, because a consumer would drop records that the
-producer committed later. Entries of transactions with nothing left do no harm. A snapshot must be whole, and
-its offset must not lie past the end of the log.
+producer committed later. Entries of transactions with nothing left do no harm. A snapshot must be complete,
+and its offset must not lie past the end of the log.
 
 A daemon may write, seal or compact the segment meanwhile. Batches of one moment and index entries of another
 prove nothing, so nothing is reported then.
@@ -52,7 +52,7 @@ IndexEntry = tuple[int, int]
 
 
 class IndexesCheck:
-    """One pass along a segment and both its indexes."""
+    """One pass along a segment and both of its indexes."""
 
     def __init__(self, files: Files, path: str, base_offset: int) -> None:
         """Create the checks for the `.log` file of a segment. Raises OSError."""
@@ -65,14 +65,14 @@ class IndexesCheck:
         self._offsets = OffsetIndexCheck(files, self._offset_index_path, base_offset)
         self._times = TimeIndexCheck(files, self._time_index_path, base_offset)
         self.end = 0
-        """Up to where the segment was read."""
+        """The position up to which the segment was read, in bytes."""
         self.is_contiguous = True
-        """Whether each piece began where the one before it ended. Where another segment took the place of this one,
-        the reader goes on within that."""
+        """Whether each piece began at the end of the piece before it. If another segment has replaced this
+        one, the reader continues in that segment."""
         self._has_bad_bytes = False
 
     def check_batch(self, batch: StoredBatch) -> None:
-        """The next sound batch."""
+        """Check the index entries up to the next sound batch."""
         self.is_contiguous &= batch.position == self.end
         self._offsets.check_batch(batch.position, batch.header)
         self._times.check_batch(batch.header)
@@ -124,7 +124,8 @@ def _parse_entries(data: bytes, entry: struct.Struct) -> tuple[list[IndexEntry],
 
 
 def _read_index(files: Files, path: str) -> bytes:
-    """An index file; empty for a missing file, and for one that `find_unusable_files` names."""
+    """Return the content of an index file. It is empty for a missing file, and for one that
+    `find_unusable_files` reports."""
     try:
         return files.read(path) if path else b""
     except OSError:
@@ -135,14 +136,14 @@ class OffsetIndexCheck:
     """One pass along a segment and its offset index."""
 
     def __init__(self, files: Files, path: str, base_offset: int) -> None:
-        """Raises OSError; a file that is not there has nothing wrong with it."""
+        """Read the index. A missing file has no problem. Raises OSError."""
         self.data = _read_index(files, path)
         self._entries, self.problem = _parse_entries(self.data, _OFFSET_ENTRY)
         self._base_offset = base_offset
         self._next = 0
 
     def check_batch(self, position: int, header: BatchHeader) -> None:
-        """The next sound batch."""
+        """Check the entries up to the start of the next sound batch."""
         while self._next < len(self._entries):
             relative_offset, at = self._entries[self._next]
             if at > position:
@@ -179,7 +180,7 @@ class TimeIndexCheck:
     """One pass along a segment and its time index."""
 
     def __init__(self, files: Files, path: str, base_offset: int) -> None:
-        """Raises OSError; a file that is not there has nothing wrong with it."""
+        """Read the index. A missing file has no problem. Raises OSError."""
         self.data = _read_index(files, path)
         self._entries, self.problem = _parse_entries(self.data, _TIME_ENTRY)
         self._base_offset = base_offset
@@ -188,7 +189,7 @@ class TimeIndexCheck:
         self._next_offset = base_offset
 
     def check_batch(self, header: BatchHeader) -> None:
-        """The next sound batch."""
+        """Check the entries up to the next sound batch."""
         self._check_entries_to(header.last_offset)
         self._greatest_ms = max(self._greatest_ms, header.max_timestamp_ms)
         self._next_offset = header.next_offset
@@ -232,14 +233,14 @@ class TransactionsCheck:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._open_producers: set[int] = set()
-        """Producers with a transaction of which a record was met."""
+        """Producers with a record of an unfinished transaction."""
         self._markers: dict[int, int] = {}
-        """Producers with an abort marker in the segment, by its offset."""
+        """The producers of the segment's abort markers, by offset of the marker."""
         self._expected_markers: set[int] = set()
-        """Where the markers lie that the index has to name."""
+        """The offsets of the markers that the index must contain."""
         self._has_bad_bytes = False
         self._ends: dict[str, int | None] = {}
-        """The size of each segment so far, as it was read; None where batches were passed over."""
+        """The size of each segment that was read so far, in bytes; None if batches were skipped."""
 
     def check_batch(self, header: BatchHeader, records: Sequence[Record]) -> None:
         """Check the next sound batch. Raises CorruptBatch for an invalid marker."""
@@ -287,7 +288,8 @@ class TransactionsCheck:
         return [] if not wrong or self._has_changed() else [(index_path, wrong, False)]
 
     def _has_changed(self) -> bool:
-        """Whether any segment up to here is another one by now: a transaction may begin segments before its end."""
+        """Return whether any segment up to here was replaced. A transaction may begin several segments before
+        its end."""
         try:
             return any(self._files.size(path) != end for path, end in self._ends.items())
         except FileNotFoundError:
@@ -319,7 +321,7 @@ def check_snapshots(
         try:
             decode_snapshot(files.read(path), path)
         except OSError:
-            continue  # removed meanwhile, or what `find_unusable_files` names
+            continue  # removed meanwhile, or reported by `find_unusable_files`
         except DamagedFile as error:
             yield path, error.reason
             continue

@@ -52,23 +52,23 @@ _CHECKSUM: Final = struct.Struct(">I")
 
 
 class BadBytes(NamedTuple):
-    """A stretch of a segment that holds no sound batch."""
+    """A range of bytes of a segment without a sound batch."""
 
     path: str
     position: int
     length: int
     reason: str
     is_incomplete: bool
-    """The file ends within a batch that may be sound: torn, or still being written."""
+    """Whether the file ends within a batch that may be sound. It may be torn, or still being written."""
     is_old_format: bool
-    """Messages of magic 0 or 1: whole, and in a format that is not served here."""
+    """Whether the bytes are complete messages of magic 0 or 1, which groupd does not serve."""
 
 
 Piece: TypeAlias = StoredBatch | BadBytes
 
 
 class SegmentScan:
-    """One pass over a segment. `position` and `next_offset` say where another pass may go on."""
+    """One pass over a segment. Another pass may continue at `position` and `next_offset`."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class SegmentScan:
         self._chunk_position = 0
 
     def scan_pieces(self) -> Iterator[Piece]:
-        """Sound batches and bad bytes, in the order of the file, without a gap. Raises OSError."""
+        """Yield sound batches and bad bytes in the order of the file, without a gap. Raises OSError."""
         while self.position < self.size:
             position = self.position
             header, reason = self._check_batch(position, self.next_offset)
@@ -114,10 +114,10 @@ class SegmentScan:
                 assert position < self.position <= self.size, (bad, self.size)
                 yield bad
 
-    # Looking at one place
+    # Checking one position
 
     def _read_window(self, position: int, length: int) -> bytes:
-        """Up to `length` bytes from `position`, none beyond the scanned size."""
+        """Return up to `length` bytes from `position`, none beyond the scanned size."""
         local = position - self._chunk_position
         if not 0 <= local <= local + length <= len(self._chunk):
             self._chunk = self._file.pread(max(length, CHUNK_BYTES), position)
@@ -165,13 +165,13 @@ class SegmentScan:
         while at < end:
             part = self._read_window(at, min(end - at, CHUNK_BYTES))
             if not part:
-                return -1  # the file became shorter
+                return -1  # the file was truncated
             checksum = crc32c(part, checksum)
             at += len(part)
         return checksum
 
     def _is_ahead(self, header: BatchHeader, position: int) -> bool:
-        """Whether the batches that follow say that this one's offset is too high."""
+        """Return whether the following batches show that the offset of this batch is too high."""
         if header.base_offset == self.next_offset:
             return False
         where_it_should_end = self.next_offset + header.last_offset_delta + 1
@@ -249,7 +249,7 @@ class SegmentScan:
         if end == self.size or self._check_batch(end, self.next_offset)[0] is not None:
             return end
         if self._check_whole(position)[0] is not None:
-            return end  # nothing is wrong with it but its offset
+            return end  # only the offset of the batch is wrong
         # Two bad batches in a row: both headers must fit together.
         (bad, _), (after, _) = self._read_header(position), self._read_header(end)
         if bad is None or after is None or end + after.size_bytes > self.size:
@@ -272,7 +272,7 @@ class SegmentScan:
         return None
 
     def _find_candidates(self, position: int) -> Iterator[int]:
-        """Places from `position` on where a header could be, by its looks; checksums are not computed."""
+        """Yield the positions from `position` on that look like a header. Checksums are not computed."""
         while position + HEADER_BYTES <= self.size:
             window = self._file.pread(min(CHUNK_BYTES, self.size - position), position)
             found = window.find(MAGIC, _MAGIC_AT)

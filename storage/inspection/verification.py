@@ -1,10 +1,10 @@
 """Verifies a log on disk: finds all damage, and the effect of each finding on the next start. Files that
 cannot be used (a directory, a broken link or a pipe in the place of a file, or an unreadable file) are
-findings of their own, and the other files are checked all the same.
+findings of their own, and the other files are still checked.
 
 Verification is read-only and takes no lock, so it may run beside the process that writes. The effect is
-derived from the last recovery point on disk, by the rules of `storage/recovery`. Past it the log is cut at
-the first bad byte, with everything behind it. Before it nothing is cut, and the partition is not loaded.
+derived from the last recovery point on disk, by the rules of `storage/recovery`. Past it the next start
+truncates the log at the first bad byte. Before it nothing is truncated, and the partition is not loaded.
 """
 
 import os
@@ -62,10 +62,10 @@ def find_unusable_files(files: Files, directory: str) -> dict[str, str]:
 
 
 def _is_broken_link(files: Files, directory: str, name: str) -> bool:
-    """Whether a name is listed, but has no file. Raises OSError if the file cannot be used.
+    """Return whether a name is listed, but has no file. Raises OSError if the file cannot be used.
 
-    A daemon may remove a file after it was listed, and write it anew before it is listed again: only a name that
-    has no file each time is a broken link.
+    A daemon may remove a file after it was listed, and write it anew before it is listed again: only a name
+    that has no file each time is a broken link.
     """
     for _ in range(_ATTEMPTS):
         try:
@@ -79,7 +79,7 @@ def _is_broken_link(files: Files, directory: str, name: str) -> bool:
 
 
 def _open_or_read(files: Files, path: str) -> None:
-    """Opens a segment, which may be large; reads any other file. Raises OSError."""
+    """Open a segment, which may be large; read any other file. Raises OSError."""
     if path.endswith(LOG_SUFFIX):
         files.open_read(path).close()
     else:
@@ -93,7 +93,7 @@ RecordExaminer = Callable[[Record], str | None]
 
 
 class LogVerification:
-    """One log. `find_problems` first; the totals are complete when they end."""
+    """Verifies one log. The totals are complete at the end of `find_problems`."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class LogVerification:
         self._examine = examine
         self._reader = LogReader(files, log, pause=pause, on_unreadable=self._on_unreadable_segment)
         self._unusable: dict[str, str] = {}
-        """Why files cannot be used, by path."""
+        """The reasons why files cannot be used, by path."""
         self._skipped: list[LogFinding] = []
         self._has_skipped = False
         self._limit_bytes = limit_bytes
@@ -138,7 +138,8 @@ class LogVerification:
             self._unusable = find_unusable_files(self._files, self._log.directory)
             for path, reason in self._unusable.items():
                 yield _create_unusable_finding(path, reason)
-        # List the snapshots before the segments are read: a process that writes has appended everything before the
+        # List the snapshots before reading the segments: a running process has appended all records before the
+        # offset of a snapshot when it writes the snapshot.
         # offset of a snapshot when it writes that.
         offsets = (
             find_snapshot_offsets(list_names(self._files, self._log.directory)) if self._log.is_whole else []
@@ -154,7 +155,7 @@ class LogVerification:
                 assert self._indexes is not None
                 self._indexes.skip_bad_bytes(piece)
                 self._transactions.skip_bad_bytes()
-                pending = piece  # whether it is the tail shows when something follows
+                pending = piece  # whether it is the tail is known when another piece follows
             else:
                 yield from self._check_batch(piece)
         last = self._reader.log.segments[-1:]
@@ -173,7 +174,7 @@ class LogVerification:
             yield self._describe_short_log(self._recovery_point)
 
     def _on_unreadable_segment(self, segment: SegmentFile, error: OSError) -> None:
-        """Takes a segment that cannot be read."""
+        """Report a segment that cannot be read."""
         self._has_skipped = True
         if segment.path not in self._unusable:
             self._skipped.append(
@@ -213,7 +214,7 @@ class LogVerification:
         """Check the snapshots of producers at some offsets."""
         end_offset = self._end_offset
         if max(offsets, default=0) > end_offset:
-            # A process that writes may have begun segments after the segments were listed.
+            # A running process may have begun segments after the listing.
             for piece in self._reader.read_appended():
                 if isinstance(piece, StoredBatch):
                     end_offset = max(end_offset, piece.header.next_offset)
@@ -302,7 +303,7 @@ class LogVerification:
     # Segments
 
     def _enter_segment(self, piece: Piece) -> Iterator[LogFinding]:
-        """Takes up the indexes of a segment at its first piece."""
+        """Start the checks of a segment's indexes at its first piece."""
         if self._indexes is None or self._indexes.path != piece.path:
             yield from self._leave_segment(is_sealed=True)
             self._indexes = IndexesCheck(self._files, piece.path, parse_base_offset(self._log, piece.path))
@@ -320,7 +321,8 @@ class LogVerification:
             ):
                 if path in self._unusable:
                     continue
-                # From the segment of the recovery point on a start that is not clean makes them anew.
+                # After an unclean stop the next start rebuilds the indexes from the segment of the recovery
+                # point on.
                 is_rebuilt |= self._recovery_point is not None and self._end_offset > self._recovery_point
                 effect = FindingEffect.REBUILT if is_rebuilt else FindingEffect.MISLEADS_COMMITTED_READS
                 yield LogFinding(
@@ -330,7 +332,7 @@ class LogVerification:
 
 def _create_unusable_finding(path: str, reason: str) -> LogFinding:
     name = os.path.basename(path)
-    # A sealed segment's indexes are read with its first use, all other files by a start.
+    # The indexes of a sealed segment are read at its first use. A start reads all other files.
     effect = FindingEffect.FAILS_READS if name.endswith(_LAZY_INDEXES) else FindingEffect.STOPS_LOAD
     return LogFinding(FindingKind.UNUSABLE_FILE, effect, path, None, 0, None, reason)
 
@@ -342,7 +344,7 @@ def _create_damaged_file_finding(error: DamagedFile) -> LogFinding:
 
 
 def check_record_offsets(header: BatchHeader, records: list[Record]) -> None:
-    """Raises CorruptBatch unless offsets increase within the range of their batch."""
+    """Check that the offsets of records increase within the range of their batch. Raises CorruptBatch."""
     least = header.base_offset
     for record in records:
         if not least <= record.offset <= header.last_offset:

@@ -4,26 +4,26 @@ turn.
 With `log.flush=always` a response waits until its records are on the disk. The records of one loop iteration
 go to as many segments as there are partitions, and each segment needs a sync of its own. So records are
 written twice: to their segments, which are synced later, and in one frame to the journal, which is synced
-once. Then the responses may go.
+once. After that sync the responses are sent.
 
     journal/<run>-<n>       files of a bounded size; <run> is the process, 16 hex digits
 
-A log is *settled* up to the offset that its own segments have synced: it does not need the journal before
-that. A full file is left for the next one, and its logs are settled in the background. When all logs of a
-file are settled, the file is *free* and used again, the oldest first. If no file is free and no more are
-allowed, or if the disk refuses, the journal takes nothing and the segments are synced instead, which is as
-safe and slower.
+A log is *settled* up to the synced offset of its segments: it does not need journal entries before that. When
+a file is full, the journal goes on to the next one, and settles the logs of the full file in the background.
+When all logs of a file are settled, the file is *free* and used again, the oldest first. If no file is free
+and no more are allowed, or if the disk fails, the journal accepts no entries and the segments are synced
+instead. That is as safe, but slower.
 
 After a crash the files are *left over*. Each log takes back missing records from them when it is opened, and
-is settled by a sync. The files of the former process go when all of their logs are settled. A log that cannot
-be opened keeps them.
+is settled by a sync. The files of the former process are removed when all of their logs are settled. They stay
+while a log cannot be opened.
 
-The records of the journal are in their log at the same offsets, or the log is gone. A log is never cut while
-it is in use, and a reopened log takes the records of the journal first. Therefore entries need no order
-beside their offsets. Code that makes a log shorter must keep that law.
+The records of the journal are in their log at the same offsets, unless the log was deleted. A log is never
+truncated while it is in use, and a reopened log takes the records of the journal first. Therefore entries need
+no order beside their offsets. Code that truncates a log must preserve this invariant.
 
-`Journal` belongs to one data directory; its `write` runs in the thread that syncs. `LogJournal` is the part
-of one log: the batches for the next frame, and its settled offset.
+`Journal` belongs to one data directory; its `write` runs in the thread that syncs. `LogJournal` is the part of
+one log: the batches for the next frame, and its settled offset.
 """
 
 import os
@@ -51,18 +51,19 @@ from storage.journal.leftover_journal import LeftoverEntries, read_leftover_entr
 from storage.storage_errors import DamagedFile, JournalRefused, format_error_reason
 
 RESERVED_BYTES: Final = 256 * 1024
-"""What a file grows by: a frame in blocks that it has already costs its sync less than half."""
+"""The number of bytes by which a file grows. A sync of a frame in allocated blocks costs less than half."""
 
 JOURNAL: Final = "journal"
 MAX_FILES: Final = 4
 MAX_PENDING_BYTES: Final = 256 * 1024
-"""Of one log in one go. More of them are on the disk nearly as soon by a sync of the segment, and written once."""
+"""The maximum number of bytes of one log in one frame. For more bytes, a sync of the segment takes about as
+long and writes them only once."""
 _RUN_BYTES: Final = 8
 _NEVER: Final = 2**63
 
 
 class JournalFile:
-    """One file of the journal. One thread writes it. The lock of the journal protects the notes about logs."""
+    """One file of the journal. One thread writes it. The lock of the journal protects the fields about logs."""
 
     __slots__ = (
         "_end_offsets",
@@ -77,10 +78,10 @@ class JournalFile:
     )
 
     def __init__(self, files: Files, path: str, file_bytes: int) -> None:
-        """Makes the file. Raises OSError."""
+        """Create the file. Raises OSError."""
         self.path = path
         self.first_number = self.last_number = 0
-        """Of the frames that it holds, 0 while it holds none."""
+        """The numbers of the first and the last frame in the file; 0 without a frame."""
         self.is_usable = True
         self._file_bytes = file_bytes
         self._file = files.open_update(path)
@@ -88,16 +89,16 @@ class JournalFile:
         self._end_offsets: dict[LogKey, int] = {}
 
     def has_room(self, size: int) -> bool:
-        """Whether a frame of so many bytes goes into it, and an empty one after it."""
+        """Return whether a frame of `size` bytes fits, with an empty frame after it."""
         return self.is_usable and self._size + size + BLOCK_BYTES <= self._file_bytes
 
     @property
     def has_room_for_empty_frame(self) -> bool:
-        """Whether an empty frame goes into it."""
+        """Return whether an empty frame fits."""
         return self.is_usable and self._size + BLOCK_BYTES <= self._file_bytes
 
     def write(self, frame: bytes) -> None:
-        """Writes a frame and syncs it. Raises OSError; then `mark_unusable`."""
+        """Write a frame and sync it. Raises OSError; the caller then calls `mark_unusable`."""
         end = self._size + len(frame)
         if end > self._reserved_bytes:
             reserved_bytes = max(end, min(end + -end % RESERVED_BYTES, self._file_bytes))
@@ -124,23 +125,23 @@ class JournalFile:
         """Write no more to the file: its content on the disk past the last frame is unknown."""
         self.is_usable = False
 
-    # What it holds
+    # Content
 
     def find_unsettled(self, settled: Mapping[LogKey, int]) -> Iterator[LogKey]:
-        """The logs that need it."""
+        """Yield the logs that need the file."""
         return (key for key, end_offset in self._end_offsets.items() if end_offset > settled.get(key, -1))
 
     def is_free(self, settled: Mapping[LogKey, int]) -> bool:
-        """Whether no log needs it."""
+        """Return whether no log needs the file."""
         return next(self.find_unsettled(settled), None) is None
 
     def has_log(self, key: LogKey) -> bool:
-        """Whether there is anything of a log in it."""
+        """Return whether the file has an entry of a log."""
         return key in self._end_offsets
 
     def read_entries(self, files: Files, run: bytes) -> Iterator[JournalEntry]:
         """Yield all entries of the file; safe while it is written. Raises DamagedFile, OSError."""
-        # Bytes behind the size are being written. A file that is being overwritten is not needed any more.
+        # Bytes past the size are being written. A file that is being overwritten is no longer needed.
         first_number, size, position = self.first_number, self._size, 0
         data = files.read(self.path)
         while position < size:
@@ -154,18 +155,18 @@ class JournalFile:
             position = find_next_frame_position(end)
 
     def close(self) -> None:
-        """Closes it; it can still be read."""
+        """Close the file. It can still be read."""
         self._file.close()
 
     def remove(self, files: Files) -> None:
-        """Closes and removes it. Raises OSError."""
+        """Close and remove the file. Raises OSError."""
         self.close()
         files.unlink(self.path)
 
 
 class Journal:
-    """The journal of one data directory. `write` belongs to the thread that syncs, all else is safe in
-    any."""
+    """The journal of one data directory. `write` belongs to the thread that syncs. All other methods are safe
+    in any thread."""
 
     def __init__(self, files: Files, data_directory: str, file_bytes: int) -> None:
         """Read the journal of an earlier process. `file_bytes` is the size of a file; 0 disables the journal.
@@ -174,7 +175,7 @@ class Journal:
         """
         self.directory = f"{data_directory}/{JOURNAL}"
         self.is_off = not file_bytes
-        """Whether it takes nothing, for good or until `retry_after_failure`."""
+        """Whether the journal accepts no entries, permanently or until `retry_after_failure`."""
         self._unreported_failure: OSError | None = None
         self._files = files
         self._data_directory = data_directory
@@ -182,9 +183,9 @@ class Journal:
         self._run = create_run_id()
         self._leftover_entries: LeftoverEntries = read_leftover_entries(files, self.directory)
         self._files_in_turn: deque[JournalFile] = deque()
-        """From the oldest; the last is written to."""
+        """The files, the oldest first. Frames go to the last one."""
         self._has_directory = False
-        """Whether its directory is, for certain."""
+        """Whether the directory of the journal is known to exist."""
         self._is_closed = False
         self._file_count = 0
         self._number = self._newest_on_disk = self._oldest_declared = 0
@@ -264,14 +265,14 @@ class Journal:
         last = self._files_in_turn[-1]
         last.mark_unusable()
         if not last.first_number:
-            # It would take the place of one with something in it.
+            # An unused file would replace one with entries.
             self._remove_file(last)
             with suppress(OSError):
                 last.remove(self._files)
 
     def _declare_free(self, oldest: JournalFile) -> bool:
-        """Whether a frame on the disk says that a file does not count any more, before it is written over. Raises
-        OSError."""
+        """Return whether a frame on the disk declares that a file does not count any more, so that it may be
+        overwritten. Write an empty frame for that if necessary. Raises OSError."""
         if oldest.last_number >= self._oldest_declared and self._files_in_turn[-1].has_room_for_empty_frame:
             self._write_frame((), b"")
         return oldest.last_number < self._oldest_declared
@@ -292,7 +293,8 @@ class Journal:
         return file
 
     def _find_oldest_needed(self) -> int:
-        """The number of the oldest frame that holds anything of a log that is not settled."""
+        """Return the number of the first frame in the oldest file that an unsettled log needs, or of the
+        newest frame if no file is needed."""
         with self._lock:
             for file in self._files_in_turn:
                 if file.first_number and not file.is_free(self._settled_offsets):
@@ -304,14 +306,14 @@ class Journal:
         self.is_off = self._is_closed or not self._file_bytes
 
     def take_failure(self) -> OSError | None:
-        """Why the disk has switched it off, once."""
+        """Return the error of the disk that disabled the journal, once."""
         error, self._unreported_failure = self._unreported_failure, None
         return error
 
     # Logs
 
     def on_settled(self, key: LogKey, offset: int) -> None:
-        """The segments of a log are synced up to an offset."""
+        """Record that the segments of a log are synced up to an offset."""
         with self._lock:
             if offset > self._settled_offsets.get(key, -1):
                 self._settled_offsets[key] = offset
@@ -327,7 +329,7 @@ class Journal:
                 self._settled_offsets.pop(key, None)
 
     def find_logs_in_full_files(self) -> list[LogKey]:
-        """The logs that keep full files from being free."""
+        """Return the logs that prevent the reuse of full files."""
         with self._lock:
             full = list(self._files_in_turn)[:-1]
             return list({key: None for file in full for key in file.find_unsettled(self._settled_offsets)})
@@ -347,14 +349,14 @@ class Journal:
             return self._leftover_entries.find_logs()
 
     def find_unsettled_logs(self) -> set[LogKey]:
-        """The logs that are not settled."""
+        """Return the logs that are not settled."""
         with self._lock:
             found = self._leftover_entries.find_logs()
             for file in self._files_in_turn:
                 found.update(file.find_unsettled(self._settled_offsets))
             return found
 
-    # Ending
+    # Maintenance and closing
 
     def run_maintenance(self) -> None:
         """Use the journal again after a failure, and remove the unneeded files of former processes; called
@@ -363,21 +365,21 @@ class Journal:
         self._leftover_entries.remove_files(self._files)
 
     def close(self) -> None:
-        """Closes the files, which stay where they are: as in a crash."""
+        """Close the files and leave them in place, as in a crash."""
         self.is_off = self._is_closed = True
         for file in self._files_in_turn:
             file.close()
 
     def remove(self) -> None:
-        """Leaves no journal behind, once all logs are settled. Raises OSError."""
+        """Remove the journal after all logs are settled. Raises OSError."""
         assert not self.find_unsettled_logs(), sorted(self.find_unsettled_logs())
         self.close()
         remove_journal(self._files, self._data_directory)
 
 
 class LogJournal:
-    """The part of one log in the journal. It belongs to the thread that owns the log, except methods that are
-    safe in any thread."""
+    """The part of one log in the journal. It belongs to the thread that owns the log, except for methods that are
+    declared safe in any thread."""
 
     __slots__ = (
         "_base_offset",
@@ -400,25 +402,26 @@ class LogJournal:
         self._skips_pending = False
         self._hold_out_until = 0
         self.recovery_point = 0
-        """How far the log is on record as synced."""
+        """The recovery point of the log in the checkpoint on the disk."""
         self.settled_by: object = None
-        """Who has the segments synced some time of what the journal got; None before it got anything."""
+        """The `Syncer` that settles the log in the background; None before the first entry."""
 
     def hold_out_until(self, recovery_point: int) -> None:
         """Sync segments instead of the journal until a checkpoint has this recovery point."""
         self._hold_out_until = recovery_point
 
     def on_recovery_point_recorded(self, recovery_point: int) -> None:
-        """The log is on record as synced so far."""
+        """Record that the checkpoint on the disk has this recovery point."""
         self.recovery_point = max(self.recovery_point, recovery_point)
 
     @property
     def is_held_out(self) -> bool:
-        """Whether it is not on record yet how far the log was synced when it was opened."""
+        """Whether the log does not use the journal yet, because no checkpoint has the recovery point of its
+        opening."""
         return self.recovery_point < self._hold_out_until
 
     def add_batch(self, data: bytes, base_offset: int) -> None:
-        """A batch was written to the segment."""
+        """Add a batch that was written to the segment to the next entry."""
         if self._skips_pending:
             return
         if not self._batches:
@@ -450,7 +453,7 @@ class LogJournal:
         return self.journal.read_entries(self.key)
 
     def on_settled(self, offset: int) -> None:
-        """The segments are synced up to there. Safe in any thread."""
+        """Record that the segments are synced up to an offset. Safe in any thread."""
         self.journal.on_settled(self.key, offset)
 
 
@@ -463,7 +466,7 @@ def remove_journal(files: Files, data_directory: str) -> None:
     """Remove an unused journal completely, or nothing of it. Raises OSError."""
     directory = f"{data_directory}/{JOURNAL}"
     if files.is_directory(directory):
-        # Some of its files without the others would look like damage.
+        # Only some of the files would look like damage.
         deleted_directory = mark_directory_deleted(files, directory)
         files.fsync_directory(data_directory)
         remove_directory(files, deleted_directory)

@@ -1,4 +1,5 @@
-"""The journal's bytes: numbered frames, each with what several logs appended, one after another in a file.
+"""The format of the journal: a file is a sequence of numbered frames. Each frame has the appended batches of
+several logs.
 
     magic "GDJ1"       4
     CRC-32C            4    of the following bytes without the padding
@@ -60,7 +61,7 @@ class LogKey(NamedTuple):
 
 
 class JournalEntry(NamedTuple):
-    """Whole batches that one log appended one after another."""
+    """Complete batches that one log appended one after another."""
 
     key: LogKey
     base_offset: int
@@ -109,8 +110,8 @@ def _encode_key(key: LogKey) -> bytes:
 
 
 def decode_frame_head(data: bytes, position: int, run: bytes) -> tuple[FrameHead, int]:
-    """The head of a run's frame at a position of a file's contents, and where its entries end. Raises
-    BrokenFrame."""
+    """Return the head of a run's frame at a position of a file's contents, and the end position of its
+    entries. Raises BrokenFrame."""
     start = position + _HEADER_BYTES
     if start > len(data):
         raise BrokenFrame("the file ends here")
@@ -119,7 +120,7 @@ def decode_frame_head(data: bytes, position: int, run: bytes) -> tuple[FrameHead
         raise BrokenFrame("no frame begins here")
     length, *head = _CHECKED_FIELDS.unpack_from(data, position + _CHECKSUM_PREFIX.size)
     if head[0] != run:
-        # Checked before the checksum: a client can write a header into every block of this range.
+        # Checked before the checksum, because a client can write a header into every block of this range.
         raise BrokenFrame("it is of another process")
     if length > len(data) - start:
         raise BrokenFrame(f"{length} bytes of entries reach past the end of the file")
@@ -134,12 +135,12 @@ def find_next_frame_position(end: int) -> int:
 
 
 def decode_entries(data: bytes, position: int, end: int) -> Iterator[JournalEntry]:
-    """The entries of the whole frame at a position, the last of which ends at `end`."""
+    """Yield the entries of a complete frame from a position on. The last one ends at `end`."""
     return _iterate_entries(data, position + _HEADER_BYTES, end)
 
 
 def _iterate_entries(data: bytes, position: int, end: int) -> Iterator[JournalEntry]:
-    # The checksum covers it, so a mismatch was written by groupd.
+    # The checksum covers the entries, so an inconsistent entry is a defect of groupd.
     while position < end:
         topic_id, length = _TOPIC.unpack_from(data, position)
         position += _TOPIC.size

@@ -26,7 +26,7 @@ _NAME: Final = re.compile(r"([0-9a-f]{16})-[0-9]+")
 
 
 class _FoundFrame(NamedTuple):
-    """A whole frame."""
+    """A complete frame."""
 
     path: str
     position: int
@@ -35,7 +35,7 @@ class _FoundFrame(NamedTuple):
 
 
 class _LeftoverRun:
-    """The files of one process."""
+    """The journal files of one process."""
 
     def __init__(self, run: bytes, paths: list[str], newest: int) -> None:
         self._run = run
@@ -71,7 +71,7 @@ class _LeftoverRun:
 
 
 class LeftoverEntries:
-    """Entries by log, until the log is settled past them."""
+    """The entries of former processes by log. Entries are dropped when their log is settled past them."""
 
     def __init__(self, directory: str, runs: Iterable[_LeftoverRun], entries: Iterable[JournalEntry]) -> None:
         self._directory = directory
@@ -81,7 +81,7 @@ class LeftoverEntries:
             self._by_log.setdefault(entry.key, []).append(entry)
 
     def find_logs(self) -> set[LogKey]:
-        """The logs that are not settled."""
+        """Return the logs that are not settled."""
         return set(self._by_log)
 
     def find_entries(self, key: LogKey) -> list[JournalEntry]:
@@ -97,14 +97,14 @@ class LeftoverEntries:
             self._by_log.pop(key, None)
 
     def remove_files(self, files: Files) -> None:
-        """Removes the files, where no log needs them. Raises OSError."""
+        """Remove the files that no log needs. Raises OSError."""
         while self._runs and not self._by_log:
             self._runs[-1].remove(files, self._directory)
             self._runs.pop()
 
 
 def read_leftover_entries(files: Files, directory: str) -> LeftoverEntries:
-    """Reads a journal's directory; one that is not there holds nothing. Raises DamagedFile, OSError."""
+    """Read the directory of a journal. A missing one has no entries. Raises DamagedFile, OSError."""
     if not files.is_directory(directory):
         return LeftoverEntries(directory, (), ())
     paths: dict[bytes, list[str]] = {}
@@ -145,7 +145,8 @@ def _find_valid_entries(found: Mapping[int, _FoundFrame]) -> Iterator[JournalEnt
 
 
 def _find_frames(data: bytes, path: str, run: bytes) -> Iterator[_FoundFrame]:
-    """The whole frames of a file, old ones too. Behind a broken one the next is looked for in every block."""
+    """Yield the complete frames of a file, old ones included. After a broken frame, every block is examined
+    for the next one."""
     position = 0
     while position < len(data):
         if not data.startswith(MAGIC, position):

@@ -63,8 +63,8 @@ def parse_marker_type(record: Record) -> int | None:
 
 
 def decode_marker(header: BatchHeader, records: list[Record]) -> EndMarker | None:
-    """The marker that a control batch is; None for a control batch of another kind, or one that compaction has
-    emptied. Raises CorruptBatch."""
+    """Return the marker in a control batch; None for a control batch of another kind, or one that compaction
+    has emptied. Raises CorruptBatch."""
     if not records:
         return None
     kind = parse_marker_type(records[0])

@@ -7,17 +7,17 @@ transactions.
                         | first offset of the open transaction int64
 
 A snapshot covers every batch before the offset in its name, so opening the log walks only the batches after
-the latest one. -1 stands for a missing value: a producer known only by a marker has no last offset, one
-without an open transaction no first offset. Of each producer only the last batch is in it. A snapshot is
-optional: it is not synced, and a torn or wrong one is removed.
+the latest one. It has only the last batch of each producer. -1 stands for a missing value: a producer known
+only by a marker has no last offset, one without an open transaction no first offset. A snapshot is optional:
+it is not synced, and a torn or wrong one is removed.
 
 Files that do not fit the log are removed: a snapshot past its end or before its start, a snapshot at which no
-segment begins (except the latest, which a clean stop leaves), an index without its segment. If one segment
-has replaced others and their indexes remain, as older versions of groupd left them, its own index gets their
+segment begins (except the latest, which a clean stop leaves), an index without its segment. If one segment has
+replaced others and their indexes remain, as older versions of groupd left them, its own index gets their
 entries.
 
-Source: Kafka's `ProducerStateManager.writeSnapshot`, `removeStraySnapshots`, `truncateAndReload`,
-`LogLoader`, `ProducerSnapshot.json`.
+Source: Kafka's `ProducerStateManager.writeSnapshot`, `removeStraySnapshots`, `truncateAndReload`, `LogLoader`,
+`ProducerSnapshot.json`.
 """
 
 import re
@@ -59,14 +59,14 @@ def find_snapshot_offsets(names: Iterable[str]) -> list[int]:
 
 
 def encode_snapshot(state: ProducerState) -> bytes:
-    """The bytes of a snapshot file."""
+    """Return the content of a snapshot file."""
     rows = state.copy_rows()
     data = _COUNT.pack(len(rows)) + rows.encode()
     return _PREFIX.pack(_VERSION, crc32c(data)) + data
 
 
 def decode_snapshot(data: bytes, path: str) -> Iterator[tuple[int, ProducerEntry]]:
-    """The producers of a file, by id. Raises DamagedFile, naming `path`, before the first of them."""
+    """Yield the producers of a file, by id. Raises DamagedFile, with `path`, before the first one."""
     body = data[_PREFIX.size :]
     if len(body) < _COUNT.size:
         raise DamagedFile(path, f"{len(data)} bytes are not a producer snapshot")
@@ -119,7 +119,7 @@ class ProducerFiles:
             try:
                 found += decode_transaction_index(self._files.read(path), path)
             except DamagedFile:
-                # What it said is found again in the batches.
+                # The entries are found again in the batches.
                 self._files.unlink(path)
                 self._remove_snapshots([offset for offset in self.snapshots if offset > base])
         if replaced:
@@ -129,7 +129,7 @@ class ProducerFiles:
             for path in filter(self._files.exists, replaced):
                 self._files.unlink(path)
         if is_removed:
-            # When the log grows past such files, they would count as files of its new content.
+            # Removed files that reappear after a crash would count as files of the new content of the log.
             self._files.fsync_directory(self._directory)
         return found
 

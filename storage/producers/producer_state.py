@@ -34,8 +34,8 @@ from storage.producers.producer_table import (
 
 MAX_EPOCH: Final = 2**15 - 1
 MAX_PRODUCERS: Final = 1_000_000
-"""Per partition. At this number a partition refuses new producers until others expire. It forgets none early: a
-known producer could then write a batch twice."""
+"""The maximum number of producers of a partition. At this number a partition refuses new producers until
+others expire. It forgets no producer early, because a known one could then write a batch twice."""
 EPOCH_BUMP_SINCE: Final = 2
 """The transaction version whose markers carry the next epoch of the producer."""
 
@@ -93,19 +93,23 @@ class VerificationStateEntry:
 
 
 class ProducerState:
-    """All producers of one partition."""
+    """The state of all producers of one partition."""
 
     __slots__ = ("_completed", "_entries", "_expiration_ms", "_open", "_verifications", "max_producers")
 
     def __init__(self, expiration_ms: int, max_producers: int = MAX_PRODUCERS) -> None:
-        """`expiration_ms`: after how long without a batch a producer is forgotten. `max_producers`: how many are
-        remembered before `check_batch` refuses new ones."""
+        """Create a state without producers.
+
+        Args:
+            expiration_ms: the time without a batch after which a producer is removed.
+            max_producers: the number of producers at which `check_batch` refuses new ones.
+        """
         self._entries = ProducerTable()
         self.max_producers = max_producers
         self._open: dict[int, int] = {}
-        """Where open transactions begin, by producer: the earliest first."""
+        """The first offsets of open transactions by producer id, the earliest first."""
         self._completed: list[CompletedTransaction] = []
-        """Whose markers are not known to be below the high watermark."""
+        """Ended transactions with markers that may be at or above the high watermark."""
         self._verifications: dict[int, VerificationStateEntry] = {}
         self._expiration_ms = expiration_ms
 
@@ -113,7 +117,7 @@ class ProducerState:
         return len(self._entries)
 
     def iterate_entries(self) -> Iterator[tuple[int, ProducerEntry]]:
-        """Every producer that is known, by id. To be read, not written."""
+        """Yield every known producer with its id. The caller must not change the entries."""
         return self._entries.iterate_entries()
 
     def copy_rows(self) -> ProducerRows:
@@ -131,7 +135,7 @@ class ProducerState:
         return self._open
 
     def restore(self, entries: Iterable[tuple[int, ProducerEntry]]) -> None:
-        """Takes producers up as a snapshot has them; nothing else is known yet."""
+        """Add the producers of a snapshot to an empty state."""
         assert not self._entries, len(self._entries)
         self._entries = create_table(entries)
         opened = [
@@ -144,7 +148,7 @@ class ProducerState:
     # Batches
 
     def find_duplicate(self, header: BatchHeader) -> SequencedBatch | None:
-        """The batch that this one repeats, None when it repeats none that is remembered."""
+        """Return the remembered batch that this one repeats, or None."""
         entry = self._entries.find_entry(header.producer_id)
         if entry is None or entry.epoch != header.producer_epoch:
             return None
@@ -154,7 +158,7 @@ class ProducerState:
         return None
 
     def needs_verification(self, header: BatchHeader) -> bool:
-        """Whether a transactional batch would begin a transaction here. Raises InvalidProducerEpoch."""
+        """Return whether a transactional batch would begin a transaction here. Raises InvalidProducerEpoch."""
         self._check_epoch(header)
         entry = self._entries.find_entry(header.producer_id)
         is_open = entry is not None and entry.transaction_offset is not None
@@ -249,8 +253,8 @@ class ProducerState:
             )
 
     def record_batch(self, header: BatchHeader, first_offset: int, timestamp_ms: int) -> None:
-        """Takes up a batch that is in the log and no marker, live or found on load; its offsets, its greatest
-        timestamp."""
+        """Record a batch of the log that is not a marker, after an append or during a load. `first_offset` is
+        its first offset, `timestamp_ms` its greatest timestamp."""
         assert not header.is_control, "a marker is taken up by `end`"
         if header.producer_id < 0:
             return
@@ -263,7 +267,8 @@ class ProducerState:
         )
         entry.last_timestamp_ms = timestamp_ms
         if header.is_transactional and header.records_count:
-            # One that compaction has emptied begins no transaction: the end of its own may be gone already.
+            # A batch that compaction has emptied begins no transaction: the marker of its transaction may be
+            # removed already.
             self._verifications.pop(header.producer_id, None)
             if entry.transaction_offset is None:
                 entry.transaction_offset = self._open[header.producer_id] = first_offset
@@ -285,8 +290,8 @@ class ProducerState:
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int
     ) -> bool:
-        """Whether a marker may be written; whether it repeats one. Raises InvalidProducerEpoch,
-        CoordinatorFenced."""
+        """Check that a marker may be written. Return whether it repeats an earlier one. Raises
+        InvalidProducerEpoch, CoordinatorFenced."""
         entry = self._entries.find_entry(producer_id)
         if entry is None:
             return False
@@ -318,7 +323,7 @@ class ProducerState:
         entry.last_timestamp_ms = timestamp_ms
         held = self._verifications.get(producer_id)
         if held is not None and not (held.adds_partition and held.epoch == epoch):
-            # Else the next transaction has begun meanwhile.
+            # Otherwise the next transaction has begun meanwhile.
             del self._verifications[producer_id]
         entry.transaction_offset = None
         self._entries.store_entry(producer_id, entry)
@@ -330,11 +335,12 @@ class ProducerState:
         return ended
 
     def find_stable_offset_after(self, ended: CompletedTransaction) -> int:
-        """The last stable offset that the marker of a transaction has brought, were it visible already."""
+        """Return the last stable offset after the marker of a transaction, as if the marker were below the
+        high watermark."""
         return next(iter(self._open.values()), ended.marker_offset + 1)
 
     def find_last_stable_offset(self, high_watermark: int) -> int:
-        """Up to where consumers of committed records may read."""
+        """Return the offset up to which consumers of committed records may read."""
         if self._completed:
             self._completed = [ended for ended in self._completed if ended.marker_offset >= high_watermark]
         if not self._open and not self._completed:
@@ -345,11 +351,11 @@ class ProducerState:
         )
         return min(high_watermark, first_unstable)
 
-    # Forgetting
+    # Removal
 
     def is_last_batch(self, header: BatchHeader) -> bool:
-        """Whether a batch is the last one that is known of its producer: of one of which only a marker is known, a
-        marker of that epoch."""
+        """Return whether a batch is the last known one of its producer. If only a marker of the producer is
+        known, this is a marker of the same epoch."""
         entry = self._entries.find_entry(header.producer_id)
         if entry is None:
             return False
@@ -368,7 +374,7 @@ class ProducerState:
             del self._verifications[key]
         return self._entries.expire(limit)
 
-    # Another one
+    # Copies
 
     def copy(self) -> "ProducerState":
         """Return a copy; later changes of one do not affect the other."""

@@ -7,11 +7,11 @@
 `load` does all three. A caller that walks the log for other reasons feeds its batches, so that they are read
 once. Nothing may be appended between the walk and `finish_load`.
 
-While it follows a log, a snapshot is written at the end of each segment and at a clean stop, so opening the
-log walks at most the last segment. After any other stop the walk begins with the segment of the recovery
-point, or before it: the indexes of aborted transactions from there on may not have reached the disk, and are
-rebuilt. Without a usable snapshot the whole log is walked, because an open transaction may begin anywhere.
-The walk looks only at batches with a producer.
+While the manager follows a log, it writes a snapshot at the end of each segment and at a clean stop, so
+opening the log walks at most the last segment. After any other stop the walk begins with the segment of the
+recovery point, or before it: the indexes of aborted transactions from there on may not have reached the disk,
+and are rebuilt. Without a usable snapshot the whole log is walked, because an open transaction may begin
+anywhere. The walk looks only at batches with a producer.
 
 Source: Kafka's `ProducerStateManager`, `UnifiedLog.rebuildProducerState`, `UnifiedLog.lastStableOffset`.
 """
@@ -33,10 +33,11 @@ from storage.transaction_index import AbortedTransaction, AbortedTransactions
 
 _CHUNK_BYTES: Final = 1024 * 1024
 _STEP: Final = struct.Struct(">qi4xb6xi16xq")
-"""Base offset, batch length, magic, last offset delta, producer id."""
+"""The layout of the fields that a walk reads: base offset, batch length, magic, last offset delta, producer
+id."""
 
 _SEGMENTS_WITH_SNAPSHOT: Final = 2
-"""How many, at the end of a log, get one when a walk comes by that misses it: as many as Kafka writes then."""
+"""The number of segments at the end of a log that a walk gives a missing snapshot. Kafka writes as many."""
 RECENT_BYTES: Final = 64 * 1024 * 1024
 """The size of the last segment that a start reads although a snapshot covers it."""
 
@@ -61,9 +62,9 @@ class ProducerStateManager:
         self._files = ProducerFiles(log.files, log.directory)
         self._walked_from = self._next_offset = 0
         self._sealed_offset = -1
-        """Where the log ended when its last segment was sealed, -1 before that."""
+        """The log end offset when the last segment was sealed, or -1."""
         self._missing_snapshots: list[int] = []
-        """Where segments begin that a walk gives a snapshot, from the last to the first."""
+        """The base offsets of segments for which a walk writes a snapshot, in descending order."""
         self.state = ProducerState(expiration_ms)
         self.aborted = AbortedTransactions()
 
@@ -103,10 +104,11 @@ class ProducerStateManager:
         return self._walked_from
 
     def _find_trusted_offset(self) -> int:
-        """Before it the files beside the segments are as they were left."""
+        """Return the offset before which the files beside the segments are known to be complete."""
         report, segments = self._log.recovery_report, self._log.segments
         if report.was_clean:
-            # A snapshot has one batch of each producer. Its last five are found where that costs little.
+            # A snapshot has one batch of each producer. The last five are read from the segment if it is
+            # short.
             is_short = segments[-1].size <= RECENT_BYTES
             return segments[-1].base_offset if is_short else self._log.log_end_offset
         below = [each.base_offset for each in segments if each.base_offset <= report.recovery_point]
@@ -135,7 +137,7 @@ class ProducerStateManager:
             raise LogDamaged(segment.path, error.reason, error.position) from error
 
     def feed_batch(self, batch: StoredBatch) -> None:
-        """Takes the next batch of the log, marker or not; one that is known already changes nothing.
+        """Add the next batch of the log, or a marker. A known one changes nothing.
 
         Raises LogDamaged.
         """
@@ -167,11 +169,12 @@ class ProducerStateManager:
 
     def _write_snapshots_before(self, offset: int) -> None:
         while self._missing_snapshots and self._missing_snapshots[-1] <= offset:
-            with suppress(OSError):  # another walk will come by
+            with suppress(OSError):  # another walk will write it
                 self._files.write_snapshot(self._missing_snapshots.pop(), self.state)
 
     def finish_load(self) -> None:
-        """All batches of the log were fed; from now on it is followed. Raises OSError."""
+        """Finish the load after all batches of the log were added, and follow the log from now on. Raises
+        OSError."""
         log = self._log
         self._write_snapshots_before(log.log_end_offset)
         self._next_offset = log.log_end_offset
@@ -180,7 +183,7 @@ class ProducerStateManager:
             if following.base_offset > self._walked_from:
                 ended = self.aborted.find_ended_within(segment.base_offset, following.base_offset)
                 self._files.correct_index(segment.base_offset, ended)
-        self.state.find_last_stable_offset(log.durable_offset)  # what ended before that need not be kept
+        self.state.find_last_stable_offset(log.durable_offset)  # drops ended transactions before that offset
         log.segment_listener = self
 
     # Following
@@ -198,9 +201,10 @@ class ProducerStateManager:
         base_offset: int,
         timestamp_ms: int,
     ) -> CompletedTransaction | None:
-        """Record that a marker was written at `base_offset`; return the transaction that it ended here, if any.
+        """Record that a marker was written at `base_offset`; return the transaction that it ended here, if
+        any.
 
-        An aborted one is in the index of its segment when that is sealed.
+        An aborted transaction is written to the index of its segment when the segment is sealed.
         """
         return self._record_marker(marker, producer_id, producer_epoch, base_offset, timestamp_ms)
 
@@ -215,7 +219,7 @@ class ProducerStateManager:
         return ended
 
     def on_segment_sealed(self, segment: LogSegment, end_offset: int) -> None:
-        """Writes the index of the segment's aborted transactions, and a snapshot."""
+        """Write the index of the segment's aborted transactions, and a snapshot."""
         if end_offset == self._sealed_offset:
             return
         segment.write_transaction_index(self.aborted.find_ended_within(segment.base_offset, end_offset))
@@ -229,12 +233,12 @@ class ProducerStateManager:
     # Reading
 
     def find_last_stable_offset(self, high_watermark: int) -> int:
-        """Up to where consumers of committed records may read."""
+        """Return the offset up to which consumers of committed records may read."""
         stable = self.state.find_last_stable_offset(high_watermark)
         return max(stable, min(self._log.log_start_offset, high_watermark))
 
     def find_aborted_within(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions that have records or a marker in a range, its end excluded, by marker."""
+        """Return the aborted transactions with records or a marker in a range, excluding its end, by marker."""
         self.aborted.remove_before(self._log.log_start_offset)
         return self.aborted.find_overlapping(first_offset, end_offset)
 

@@ -32,7 +32,7 @@ _NONE: Final = -1
 
 
 class SequencedBatch(NamedTuple):
-    """One batch of a producer as the partition remembers it; the time is the batch's greatest timestamp."""
+    """One batch of a producer. The time is the batch's greatest timestamp."""
 
     first_sequence: int
     last_sequence: int
@@ -42,15 +42,15 @@ class SequencedBatch(NamedTuple):
 
 
 class ProducerEntry:
-    """The current epoch of one producer, its last batches in that epoch, oldest first, and where its open
-    transaction begins."""
+    """The current epoch of one producer, its last batches in that epoch (oldest first), and the first offset
+    of its open transaction."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "transaction_offset")
 
     def __init__(self) -> None:
         self.epoch = NO_EPOCH
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
-        """Of the last marker."""
+        """The coordinator epoch of the last marker."""
         self.batches: tuple[SequencedBatch, ...] = ()
         self.last_timestamp_ms = -1
         self.transaction_offset: int | None = None
@@ -106,13 +106,13 @@ def unpack_batches(data: bytes) -> tuple[SequencedBatch, ...]:
 
 
 def _restore_batch(last_sequence: int, last_offset: int, delta: int, timestamp_ms: int) -> SequencedBatch:
-    """Return the batch that a row tells of. Sequence numbers start again at 0 after `MAX_SEQUENCE`."""
+    """Return the batch of a row. Sequence numbers start again at 0 after `MAX_SEQUENCE`."""
     first_sequence = (last_sequence - delta) & MAX_SEQUENCE if last_sequence >= 0 else last_sequence
     return SequencedBatch(first_sequence, last_sequence, last_offset - delta, last_offset, timestamp_ms)
 
 
 _ROWS_PER_BUCKET: Final = 16
-"""On average, at most: a lookup searches one bucket, and a change copies it."""
+"""The maximum average number of rows in a bucket. A lookup searches one bucket, and a change copies it."""
 _SHRINKS_BELOW: Final = 4
 _KEY: Final = Struct(">q")
 _TIMESTAMP: Final = 5
@@ -120,7 +120,7 @@ _TRANSACTION: Final = 7
 """Positions in an unpacked row."""
 _MAX_RECENT: Final = 16
 EXPIRE_SCAN_ROWS: Final = 50_000
-"""Rows that one call of `expire` examines at most: about 10 ms."""
+"""The maximum number of rows that one call of `expire` examines: about 10 ms."""
 
 
 class ProducerRows:
@@ -145,19 +145,19 @@ class ProducerRows:
 
 
 class ProducerTable:
-    """A mapping from producer id to `ProducerEntry`. An entry that was changed must be put again."""
+    """A mapping from producer id to `ProducerEntry`. After a change of an entry, call `store_entry`."""
 
     __slots__ = ("_batches", "_buckets", "_count", "_expire_from", "_mask", "_recent")
 
     def __init__(self) -> None:
         self._buckets: list[bytes] = [b""]
         self._mask = 0
-        """The lowest one-bits that number every bucket."""
+        """The smallest mask of low one-bits that covers all bucket numbers."""
         self._count = 0
         self._batches: dict[int, bytes] = {}
         self._expire_from = 0
         self._recent: dict[int, ProducerEntry] = {}
-        """The entries that were used last; their rows may be older than they are."""
+        """The most recently used entries. They may be newer than their rows."""
 
     def __len__(self) -> int:
         return self._count
@@ -241,7 +241,8 @@ class ProducerTable:
     def expire(self, limit_ms: int) -> int:
         """Remove the producers without an open transaction whose last timestamp is at or before `limit_ms`.
 
-        One call examines up to `EXPIRE_SCAN_ROWS` rows; the next one goes on there. Returns the number removed.
+        One call examines up to `EXPIRE_SCAN_ROWS` rows; the next call continues there. Return the number of
+        removed producers.
         """
         self._pack_recent()
         self._recent.clear()

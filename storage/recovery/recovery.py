@@ -1,26 +1,25 @@
-"""Recovery of a log: finds its end on the disk, cuts a torn tail, and restores missing records from the
+"""Recovery of a log: finds its end on the disk, truncates a torn tail, and restores missing records from the
 journal.
 
-The log ends at the end of its last whole, checksummed batch. The bytes behind it may be cut only at or past
-the recovery point, the offset up to which everything was once synced. There a torn write is the usual trace
-of a crash, and no acknowledgement depends on those bytes. Before the recovery point the same finding is
-damage and raises, because a cut would lose acknowledged records.
+The log ends at the end of its last complete batch with a valid checksum. The bytes after it may be removed
+only at or past the recovery point, the offset up to which all bytes were once synced. There a torn write is
+the usual result of a crash, and no acknowledgement depends on those bytes. Before the recovery point the same
+finding is damage and raises, because a cut would lose acknowledged records.
 
 After a clean stop only the batches past the last index entry are read. Otherwise every segment from the one
 with the recovery point on is scanned with checksums, and its indexes are rebuilt.
 
-The bytes that are read may be in the page cache only, and the next sync of the log need not change that.
-After a failed fsync, perhaps of the previous process, the page cache may call bytes clean that the disk never
-got. Therefore everything past the recovery point is written again, each byte over itself; only then does a
-sync prove where it is.
+The bytes that are read may be in the page cache only, even after another sync: after a failed fsync, perhaps
+of the previous process, the kernel may mark pages as clean that the disk never got. Therefore all bytes past
+the recovery point are written again at the same place. Only then a sync proves that they are on the disk.
 
-A hole between two segments counts as the end of the log too, except where compaction makes holes. For a log
-in the journal, compaction makes them only before the recovery point: behind it a segment may be torn although
-the next one is not.
+A gap between two segments counts as the end of the log too, except where compaction makes gaps. For a log in
+the journal, compaction makes them only before the recovery point: after it a segment may be torn although the
+next one is complete.
 
-The journal counts from the end of the log after the cut. Its entries below that are in the log or were
-compacted, and are skipped. Those that begin there are appended byte for byte, at their promised offsets. A
-later entry does not join: records between were on the disk once, and are missing.
+The journal counts from the end of the truncated log. Its entries below that are in the log or were compacted,
+and are skipped. Those that begin there are appended byte for byte, at their promised offsets. A later entry is
+an error: records before it were on the disk once, and are missing.
 
 Source: Kafka's `LogLoader` and `LogSegment.recover`.
 """
@@ -54,9 +53,9 @@ class RecoveryReport(NamedTuple):
     cut_position: int = -1
     cut_reason: str = ""
     postponed_errors: Sequence[OSError] = ()
-    """What could not be written and can wait: it is made anew when it is wanted, or at the next start."""
+    """Errors of writes that can wait: the files are rebuilt when they are needed, or at the next start."""
     replayed_bytes: int = 0
-    """Which the segments had lost, and the journal not."""
+    """The size of the records that were missing in the segments and restored from the journal, in bytes."""
 
     def with_postponed(self, error: OSError) -> "RecoveryReport":
         """Return the report with one more failed write that can wait."""
@@ -75,7 +74,7 @@ class RecoveryReport(NamedTuple):
 
 
 class RecoveredLog(NamedTuple):
-    """The segments of a log in order, the last of them ready for appending, and how they were found."""
+    """The segments of a log in order, the last one ready for appends, and the report."""
 
     segments: list[LogSegment]
     report: RecoveryReport
@@ -135,8 +134,8 @@ def find_segments(files: Files, directory: str) -> list[LogSegment]:
 
 
 class TailScan:
-    """The segments of one log. `resume_clean`, or `scan_segments` where that is False; then `log_end_offset`
-    is there."""
+    """Finds the end of a log in its segments. Call `resume_clean`, and if it returns False, `scan_segments`.
+    Then `log_end_offset` is set."""
 
     def __init__(
         self,
@@ -149,7 +148,7 @@ class TailScan:
     ) -> None:
         """Create a recovery.
 
-        `has_journal`: the journal has entries of the log. Then only compaction leaves holes, and only before
+        `has_journal`: the journal has entries of the log. Then only compaction leaves gaps, and only before
         the recovery point.
         """
         self.files = files
@@ -158,18 +157,18 @@ class TailScan:
         self.config = config
         self.recovery_point = recovery_point
         self.is_new = False
-        """Whether the only segment was made just now."""
+        """Whether the only segment was created just now."""
         self._may_have_holes = config.compacts and not has_journal
         self.log_end_offset = segments[-1].base_offset
         self.scanned_bytes = 0
         self._first_scanned = 0
         self.cut: tuple[int, str, int, str] = (0, "", -1, "")
         self.postponed_errors: list[OSError] = []
-        """Why indexes were not written, which will be made anew when they are wanted."""
+        """Errors of index writes. These indexes are rebuilt when they are needed."""
 
     def resume_clean(self) -> bool:
-        """Takes up the last segment from its index. False when anything is odd: then `scan_segments` looks
-        closely."""
+        """Resume the last segment from its indexes. Return False if anything is inconsistent; the caller then
+        calls `scan_segments`."""
         active = self.segments[-1]
         try:
             active.load_indexes(self.config.index_interval_bytes)
@@ -181,7 +180,8 @@ class TailScan:
         return self.log_end_offset >= self.recovery_point
 
     def scan_segments(self) -> None:
-        """Scans from the segment that holds the recovery point, and cuts or raises at the first bad batch."""
+        """Scan from the segment with the recovery point on. Truncate the log at the first bad batch, or raise
+        LogDamaged."""
         for number, segment in enumerate(self.segments):
             if segment.base_offset <= self.recovery_point:
                 self._first_scanned = number
@@ -196,7 +196,8 @@ class TailScan:
             try:
                 self._index_batches(segment, segment.walk(check=True))
             except UnsupportedMagic as error:
-                # The records are complete and readable, and were acknowledged. They are only missing here.
+                # The records are complete and readable, and were acknowledged. groupd only does not support
+                # their format.
                 raise LogDamaged(segment.path, error.reason, error.position) from error
             except CorruptBatch as error:
                 self._cut_log(number, error.position, error.reason)
@@ -212,7 +213,8 @@ class TailScan:
             raise LogDamaged(active.path, reason, active.size)
         position = self.segments[first].find_position(self.recovery_point, self.config.index_interval_bytes)
         if position == self.segments[first].size and not self.is_new:
-            # What was cut here, by a process before this one perhaps, must not come back behind the next segment.
+            # Bytes that were truncated here, possibly by a former process, must not reappear after a crash if
+            # a next segment exists by then.
             self.segments[first].file.fdatasync()
         for segment in self.segments[first:]:
             segment.rewrite_from(position)
@@ -229,7 +231,7 @@ class TailScan:
         return segment.base_offset > self.log_end_offset >= self.recovery_point and not self._may_have_holes
 
     def _index_batches(self, segment: LogSegment, batches: Iterator[StoredBatch]) -> None:
-        """Takes the batches of a segment into its indexes. Raises CorruptBatch, at the end of the log."""
+        """Add the batches of a segment to its indexes. Raises CorruptBatch, at the end of the log."""
         self.log_end_offset = segment.base_offset
         interval_bytes = self.config.index_interval_bytes
         for _, position, header, data in batches:
@@ -240,9 +242,8 @@ class TailScan:
             self.scanned_bytes += size
 
     def _cut_log(self, number: int, position: int, reason: str) -> None:
-        """Makes `position` of a segment the end of the log; one cut to nothing goes, unless the scan began
-        with it.
-        """
+        """Make `position` of a segment the end of the log. An empty segment is removed, unless the scan began
+        with it."""
         segment = self.segments[number]
         if self.log_end_offset < self.recovery_point:
             raise LogDamaged(segment.path, reason, position)
@@ -251,7 +252,7 @@ class TailScan:
         for later in reversed(self.segments[number + 1 :]):
             later.delete()
         if self.segments[number + 1 :]:
-            # A log that has grown to where one of them began must not find it there again.
+            # Removed segments must not reappear after the log has grown to their base offset.
             self.files.fsync_directory(self.directory)
         del self.segments[number + 1 :]
         if position == 0 and number > self._first_scanned:
@@ -272,7 +273,7 @@ def _recover_segments(
     was_clean = was_clean and not replayed_bytes
     log_end_offset = segments[-1].next_offset if replayed_bytes else scan.log_end_offset
     if log_end_offset < log_start_offset:
-        # Records were deleted up to an offset that the crash took back: nothing of the log is live.
+        # The log start offset is past the end that the crash has left: all remaining records were deleted.
         for segment in segments:
             segment.delete()
         segments[:] = [LogSegment.create(scan.files, scan.directory, log_start_offset)]

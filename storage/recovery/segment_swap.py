@@ -11,7 +11,7 @@ The range of the new segment includes the last batch of the old ones, even if on
 batches of a `.swap` file tell which segments it replaces.
 
 Kafka uses the same names and the same order: either program can complete a swap of the other. A broker also leaves
-`.deleted` files, which are to be removed.
+`.deleted` files, which groupd removes.
 
 Source: Kafka's `LogLoader.removeTempFilesAndCollectSwapFiles` and `UnifiedLog.replaceSegments`.
 """
@@ -33,25 +33,26 @@ _SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_IND
 
 
 def finish_swaps(files: Files, directory: str) -> bool:
-    """Completes or undoes what a crash interrupted; whether there was anything to do.
+    """Complete or undo an interrupted replacement of segments. Return whether there was one.
 
-    Raises LogDamaged for a `.swap` file that cannot be read to its end, OSError.
+    Raises OSError, and LogDamaged for a `.swap` file that cannot be read to its end.
     """
     names = files.listdir(directory)
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
     swaps = [name for name in names if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
     of_aborted = [name for name in names if name.endswith(TRANSACTION_INDEX_SUFFIX + SWAP_SUFFIX)]
-    # Several segments in place of one are renamed from the last to the first: while one of them is still being
+    # Several segments that replace one are renamed from the last to the first. While one of them is still
+    # being written, the later ones do not count.
     # written, those after it do not count yet.
     unwritten = min((name[:_OFFSET_DIGITS] for name in cleaned), default="~")
     uncounted = [name for name in [*of_aborted, *swaps] if name[:_OFFSET_DIGITS] >= unwritten]
     for name in uncounted:
         files.unlink(f"{directory}/{name}")
     if uncounted:
-        # They would become valid when the unwritten bytes are gone.
+        # They would become valid when the `.cleaned` files are removed.
         files.fsync_directory(directory)
     leftovers = [*cleaned, *(name for name in names if name.endswith(DELETED_SUFFIX))]
-    # These indexes are made anew from the batches.
+    # These indexes are rebuilt from the batches.
     leftovers += [
         name for name in names if name.endswith((INDEX_SUFFIX + SWAP_SUFFIX, TIME_INDEX_SUFFIX + SWAP_SUFFIX))
     ]
@@ -76,7 +77,7 @@ def _finish_swap(files: Files, directory: str, name: str) -> None:
     for other in files.listdir(directory):
         stem, suffix = other[:_OFFSET_DIGITS], other[_OFFSET_DIGITS:]
         is_replaced = stem.isdigit() and base_offset <= int(stem) < max(end_offset, base_offset + 1)
-        # The log of the same name is replaced by the rename itself.
+        # The rename itself replaces the log of the same name.
         if is_replaced and suffix in _SUFFIXES and not (suffix == LOG_SUFFIX and int(stem) == base_offset):
             files.unlink(f"{directory}/{other}")
     # The removals must be durable before the name of the new segment is.
@@ -90,7 +91,7 @@ def _find_end_offset(files: Files, directory: str, name: str) -> int:
     swap.adopt_file(files.open_read(path))
     try:
         for batch in swap.walk(check=True):
-            # One that is too high would take away what nothing stands for.
+            # A too high offset would remove segments that nothing replaces.
             swap.check_offsets(batch.header, batch.position)
             swap.next_offset = batch.header.next_offset
     except CorruptBatch as error:

@@ -79,9 +79,9 @@ class RepairedLog:
     log_end_offset: int
     segments: list[RepairedSegment] = field(default_factory=list)
     has_wrong_transaction_index: bool = False
-    """Whether an index of aborted transactions disagrees with its segment, or with its remaining part."""
+    """Whether an index of aborted transactions disagrees with its segment, or with the remaining part of it."""
     epochs: list[EpochStart] = field(default_factory=list)
-    """Leader epochs as the batches tell them."""
+    """The leader epochs in the batches."""
 
     @property
     def losses(self) -> list[RepairLoss]:
@@ -89,9 +89,8 @@ class RepairedLog:
         return [loss for segment in self.segments for loss in segment.losses]
 
     def is_kept(self, segment: RepairedSegment) -> bool:
-        """Whether a segment is worth a file: one of which something is left, and the last, which says where the
-        log ends even where nothing is left of it.
-        """
+        """Return whether a segment gets a file: one with remaining batches, or the last one, which marks the
+        end of the log even if it is empty."""
         return segment.batches > 0 or segment is self.segments[-1]
 
 
@@ -120,7 +119,7 @@ class LogRepair:
         self.result = RepairedLog(first)
 
     def write(self, directory: str) -> RepairedLog:
-        """Writes the segments and their indexes, synced, into a directory that is there. Raises OSError."""
+        """Write the segments and their indexes, synced, into an existing directory. Raises OSError."""
         for segment in self.repair_segments(directory):
             if not self.result.is_kept(segment):
                 remove_segment(self._files, directory, segment.source.base_offset)
@@ -152,7 +151,7 @@ class LogRepair:
             kept_bytes = 0
             for piece in self._select_batches(scan, indexes, repaired):
                 self._append_batch(target, piece, repaired)
-                kept_bytes += piece.header.size_bytes  # as it was, whatever was left out of it
+                kept_bytes += piece.header.size_bytes  # the original size, whatever was left out of the batch
             assert kept_bytes + repaired.lost_bytes == scan.size, (source.path, kept_bytes, scan.size)
             repaired.has_wrong_index = any(indexes.finish(is_sealed=end_offset is not None))
             wrong = self._transactions.finish_segment(
@@ -170,7 +169,7 @@ class LogRepair:
     def _lose_segment(
         self, target: LogSegment, repaired: RepairedSegment, end_offset: int | None, error: OSError
     ) -> None:
-        """Leaves a segment empty because its file cannot be opened."""
+        """Leave a segment empty because its file cannot be opened."""
         source = repaired.source
         reason = format_error_reason(error, source.path)
         repaired.losses.append(
@@ -185,7 +184,7 @@ class LogRepair:
             target.close()
 
     def _sync_indexes(self, log_path: str) -> None:
-        """An index that is whole on disk is believed; what a crash leaves of another one might be as well."""
+        """Sync the indexes of a segment, because a load trusts any index that looks complete, also a torn one."""
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             index = self._files.open_append(log_path.removesuffix(LOG_SUFFIX) + suffix)
             try:
@@ -196,7 +195,7 @@ class LogRepair:
     def _select_batches(
         self, scan: SegmentScan, indexes: IndexesCheck, repaired: RepairedSegment
     ) -> Iterator[StoredBatch]:
-        """The batches to keep. Notes everything else as lost."""
+        """Yield the batches to keep. Record all other bytes as lost."""
         for piece in scan.scan_pieces():
             if isinstance(piece, BadBytes):
                 indexes.skip_bad_bytes(piece)
@@ -227,7 +226,7 @@ class LogRepair:
                 )
 
     def _close_gap(self, repaired: RepairedSegment, end_offset: int | None) -> None:
-        """The next sound batch, or segment, tells how far the losses before it reached."""
+        """Set the end offset of the preceding losses, which is the start of the next sound batch or segment."""
         losses = repaired.losses
         for number in range(len(losses) - 1, -1, -1):
             if losses[number].end_offset is not None:
@@ -235,7 +234,7 @@ class LogRepair:
             losses[number] = losses[number]._replace(end_offset=end_offset)
 
     def _check_batch(self, batch: StoredBatch, repaired: RepairedSegment) -> StoredBatch:
-        """The batch as it is to be kept. Raises CorruptBatch for one that is of no use."""
+        """Return the batch without the records that are dropped. Raises CorruptBatch for an unusable batch."""
         header = batch.header
         try:
             records = decode_records(batch.data, header, DEFAULT_LIMIT_BYTES)
@@ -285,7 +284,7 @@ class LogRepair:
 
 
 def remove_segment(files: Files, directory: str, base_offset: int) -> None:
-    """Removes the files of a segment, as far as they are there; the log first. Raises OSError."""
+    """Remove the existing files of a segment, the log first. Raises OSError."""
     for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
         path = f"{directory}/{format_segment_name(base_offset)}{suffix}"
         if files.exists(path):
@@ -294,7 +293,7 @@ def remove_segment(files: Files, directory: str, base_offset: int) -> None:
 
 def remove_producer_files(files: Files, directory: str) -> None:
     """Remove the files that the next start rebuilds from the batches of a log. Raises OSError."""
-    # The snapshots first, and for good: without them all indexes are made anew.
+    # Remove the snapshots first and durably: without them all indexes are rebuilt.
     for suffix in (SNAPSHOT_SUFFIX, TRANSACTION_INDEX_SUFFIX):
         for name in files.listdir(directory):
             if name.endswith(suffix):
@@ -303,7 +302,7 @@ def remove_producer_files(files: Files, directory: str) -> None:
 
 
 def format_leader_epochs(epochs: list[EpochStart]) -> bytes:
-    """The checkpoint of leader epochs, in Kafka's form."""
+    """Format the checkpoint of leader epochs in Kafka's form."""
     assert all(before.epoch < after.epoch for before, after in pairwise(epochs)), epochs
     lines = ["0", str(len(epochs)), *(f"{entry.epoch} {entry.start_offset}" for entry in epochs)]
     return "".join(f"{line}\n" for line in lines).encode()

@@ -32,7 +32,7 @@ _OF_SEGMENTS: Final = re.compile(
 
 
 def can_hold_copy(files: Files, directory: str) -> bool:
-    """Whether a directory is empty, or holds what an interrupted repair has left. Raises OSError."""
+    """Return whether a directory is empty, or was left by an interrupted repair. Raises OSError."""
     names = files.listdir(directory)
     return UNFINISHED_REPAIR in names or set(names) <= {UNFINISHED_REPAIR + TEMPORARY_SUFFIX}
 
@@ -42,7 +42,7 @@ class RepairCopy:
 
     def __init__(self, files: Files, target: str) -> None:
         """Create a copy at an absolute path, which is new or which `can_hold_copy` accepts. Raises OSError."""
-        files.mkdir(target, is_private=True)  # as a data directory that is made: it may hold credentials
+        files.mkdir(target, is_private=True)  # private like a new data directory: it may contain credentials
         files.fsync_directory(os.path.dirname(target))
         for name in files.listdir(target):
             path = f"{target}/{name}"
@@ -55,10 +55,10 @@ class RepairCopy:
         self._target = target
         self._ends: dict[TopicPartition, int] = {}
         self._skipped_files: list[str] = []
-        """A line on each file that was not copied."""
+        """A line about each file that was not copied."""
 
     def add_log(self, log: LogListing, repair: LogRepair) -> RepairedLog:
-        """Writes one log. Raises OSError."""
+        """Write one log. Raises OSError."""
         files = self._files
         directory = self._target
         if log.is_whole and log.name is not None:
@@ -92,7 +92,7 @@ class RepairCopy:
                 files.write_atomically(f"{directory}/{LEADER_EPOCHS}", files.read(path))
 
     def _read_small_file(self, path: str) -> bytes | None:
-        """A small file of the original; None where it cannot be read."""
+        """Return a small file of the original, or None if it cannot be read."""
         try:
             return self._files.read(path)
         except OSError as error:

@@ -68,7 +68,8 @@ def repair_in_place(
 
 
 def _move_aside(files: Files, log: LogListing) -> list[str]:
-    """Moves aside what cannot be used beside the segments; the new paths. A start makes those files anew."""
+    """Move unusable files beside the segments aside. Return their new paths. A start creates those files
+    again."""
     segments = {segment.path for segment in log.segments}
     moved = []
     for path in find_unusable_files(files, log.directory).keys() - segments - {log.directory}:
@@ -82,7 +83,7 @@ def _move_aside(files: Files, log: LogListing) -> list[str]:
 
 
 def find_free_path(files: Files, path: str) -> str:
-    """A free path beside a damaged file, to keep it there."""
+    """Return a free path beside a damaged file, under which the file can be kept."""
     aside, number = f"{path}{DAMAGED_SUFFIX}", 1
     while files.exists(aside):
         number += 1
@@ -107,7 +108,7 @@ class _InPlaceRepair:
         try:
             changed = self._write_repaired_segments(repair)
             result = repair.result
-            # With a lower recovery point the next start could cut saved records.
+            # With a lower recovery point the next start could truncate repaired records.
             assert len(result.segments) == len(self._log.segments), self._directory
             self._set_recovery_point(result.log_end_offset)
             damaged = self._move_states_aside() if any(segment.losses for segment in changed) else []
@@ -124,7 +125,7 @@ class _InPlaceRepair:
         return result, damaged
 
     def _write_repaired_segments(self, repair: LogRepair) -> list[RepairedSegment]:
-        """Writes the repaired log beside the damaged one, and leaves there what differs."""
+        """Write the repaired log beside the damaged one, and keep only the files that differ."""
         changed = []
         for segment in repair.repair_segments(self._work_directory):
             if segment.losses or segment.has_wrong_index:
@@ -162,7 +163,7 @@ class _InPlaceRepair:
         return aside
 
     def _copy_aside(self, path: str) -> str:
-        """A synced copy of a damaged file beside it."""
+        """Make a synced copy of a damaged file beside it. Return the path of the copy."""
         name = os.path.basename(path)
         copy_path = f"{self._work_directory}/{name}{DAMAGED_SUFFIX}"
         try:
@@ -187,15 +188,15 @@ class _InPlaceRepair:
         return aside
 
     def _replace_segment(self, segment: RepairedSegment, *, is_kept: bool) -> None:
-        """Puts a repaired segment in the place of the damaged one. Until its indexes follow, it has none."""
+        """Put a repaired segment in the place of the damaged one. It has no indexes until they are moved too."""
         stem = format_segment_name(segment.source.base_offset)
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             if self._files.exists(f"{self._directory}/{stem}{suffix}"):
                 self._files.unlink(f"{self._directory}/{stem}{suffix}")
-        # An index that outlives its log by a crash would be taken for that of the repaired one.
+        # After a crash, an old index would count as the index of the repaired log.
         self._files.fsync_directory(self._directory)
         if not is_kept:
-            if self._files.exists(segment.source.path):  # else it was moved aside
+            if self._files.exists(segment.source.path):  # otherwise it was moved aside
                 self._files.unlink(segment.source.path)
             return
         suffixes = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
@@ -204,10 +205,10 @@ class _InPlaceRepair:
             self._files.fsync_directory(self._directory)
 
     def _repair_epochs(self, result: RepairedLog) -> None:
-        """Makes the checkpoint of leader epochs anew where it makes no sense."""
+        """Rebuild the checkpoint of leader epochs if it is invalid."""
         try:
             LeaderEpochs.read(self._files, self._directory)
-        except DamagedFile:  # one that cannot be read was moved aside
+        except DamagedFile:  # an unreadable file was moved aside
             path = f"{self._directory}/{LEADER_EPOCHS}"
             if result.epochs:
                 self._files.write_atomically(path, format_leader_epochs(result.epochs))
