@@ -1,3 +1,1 @@
-"""The data plane: topics that real consumers have something to consume from. Synchronous, one call per
-request.
-"""
+"""The data plane: the topics of clients and their records. A request runs in one step or as a coroutine."""

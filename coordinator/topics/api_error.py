@@ -4,7 +4,7 @@ from protocol.error_codes import ErrorCode
 
 
 class ApiError(Exception):
-    """An error code for the response, with a message for its reader (None where Kafka sends none)."""
+    """An error code for the response, with a message, or None if Kafka sends no message."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)

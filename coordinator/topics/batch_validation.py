@@ -22,7 +22,8 @@ from storage.storage_errors import CorruptBatch, DecompressedTooLarge, InvalidRe
 ZSTD_VERSION: Final = 7
 MAX_RECORD_ERRORS: Final = 1000
 MAX_RECORDS: Final = 1_000_000
-"""Per batch. A compressed batch of legal size could otherwise decompress to gigabytes of records."""
+"""The maximum number of records in a batch. A compressed batch of valid size could otherwise decompress to
+gigabytes of records."""
 NO_OFFSET: Final = -1
 WITHOUT_KEY: Final = "a compacted topic accepts no record without a key"
 CLAIMED_APPEND_TIME: Final = "a producer cannot set the timestamp type LogAppendTime"

@@ -1,18 +1,18 @@
-"""The topics: names, ids, partitions, properties; kept in one small file beside the logs.
+"""The topics with their names, ids, partitions and properties, in one small file beside the logs.
 
-The file is the truth. A change that it does not take has no effect, now or after a restart:
+The file decides. A change that cannot be written to it has no effect, now or after a restart:
 
 - To create a topic, or partitions, the catalogue makes the directories and then writes the file. A start removes
-  directories without records that the file does not have: a change that was not finished has left them.
-- To delete a topic, the catalogue takes it out of the file, which keeps its id. With that the topic is deleted.
-  Then its directories are removed. A start, or a new topic of that name, removes what the disk keeps.
-- Properties act when the file has them.
+  directories without records that the file does not list, because an unfinished change has left them.
+- To delete a topic, the catalogue takes it out of the file, which keeps its id. This write deletes the
+  topic. Then its directories are removed. If that fails, the next start or a new topic of that name removes them.
+- Properties take effect after the write of the file.
 
 Other requests run during each await: clients see a topic while the file has it, and its name is reserved from the
 validation of the request to the end of the change.
-A directory with records that the file does not have (of a real broker) becomes a topic, with the partitions and
-properties that the broker's copy of the cluster metadata gives it. Where that says nothing of it, the topic keeps
-every record: its retention is not known.
+A directory with records that the file does not list (of a Kafka broker) becomes a topic, with the partitions and
+properties from the broker's copy of the cluster metadata. If that does not list the topic either, the topic keeps
+all records, because its retention is unknown.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ from storage.storage_errors import FileClosed, StorageError
 from storage.topic_partition import TopicPartition
 
 ChangeOverrides = Callable[[Mapping[str, str]], Mapping[str, str]]
-"""Compute a topic's new overrides from the present ones; raises ApiError. Called in another thread."""
+"""Compute the new overrides of a topic from the current ones. Raises ApiError. Called in another thread."""
 
 
 class Catalogue:
@@ -95,7 +95,7 @@ class Catalogue:
         """Partitions with directories that could not be removed. They prevent a clean shutdown."""
         self.removal_error: OSError | None = None  # the reason why `load` could not finish deletions
         self.adoption_messages: list[str] = []
-        """A log line for each topic that `load` made of directories missing in the file."""
+        """A log line for each topic that `load` created from directories that the file did not list."""
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -142,7 +142,7 @@ class Catalogue:
             try:
                 self._directory.delete_logs(dict.fromkeys(found.leftovers))
             except OSError as error:
-                # A start must not need disk space. The file keeps listing them for the next start.
+                # A start must not need disk space. The file lists the deleted topics until the next start.
                 deleted, self.removal_error = found.deleted, error
         self.internal_partitions, self.adoption_messages = found.internal_partitions, found.adoption_messages
         of_groups = found.internal_directories[CONSUMER_OFFSETS] or self._config.offsets_topic_num_partitions
@@ -540,7 +540,7 @@ class Catalogue:
         return topic
 
     def iterate_hosted(self) -> Iterator[HostedPartition]:
-        """Return the partitions with logs of this daemon, also of topics and growths in progress."""
+        """Yield the partitions with logs of this daemon, including those of topics and growths in progress."""
         for topics in (self._by_name, self._creating):
             for topic in topics.values():
                 yield from topic.hosted

@@ -1,8 +1,7 @@
 """The content of the catalogue's file, topics and the configs of groups, and its changes one after another.
 
-A change is a function from the state before to the state after. The thread that writes the file calls it when
-all earlier changes are on the disk or refused. So a change never builds on a refused one, and never writes
-one.
+A change is a function from the state before to the state after. The thread that writes the file calls it when all
+earlier changes are on the disk or have failed. So a change never builds on a failed one.
 """
 
 import threading
@@ -32,49 +31,50 @@ class CatalogueState(NamedTuple):
 
     topics: Mapping[str, TopicEntry] = MappingProxyType({})
     deleted: Mapping[bytes, str] = MappingProxyType({})
-    """Deleted topics, name by id, of which directories may be left."""
+    """Names by id of deleted topics that may still have directories."""
     producer_ids_reserved: int = 0
-    """Ids of producers below this one may have been given out."""
+    """Producer ids below this one may be in use."""
     groups: Mapping[str, Mapping[str, str]] = MappingProxyType({})
-    """Configs of groups, by id; only of groups that have some."""
+    """The config overrides of groups by id, without groups that have none."""
 
     def has_topic(self, name: str, topic_id: bytes) -> bool:
-        """Whether there is a topic of that name and id."""
+        """Return whether a topic of that name and id exists."""
         entry = self.topics.get(name)
         return entry is not None and entry.topic_id == topic_id
 
     def with_topics(self, entries: Mapping[str, TopicEntry]) -> "CatalogueState":
-        """With these topics, in the place of those of their names."""
+        """Return the state with these topics added, or replaced by name."""
         return self._replace(topics={**self.topics, **entries})
 
     def with_new_topics(self, entries: Mapping[str, TopicEntry]) -> "CatalogueState":
-        """With these topics. Nothing is left of deleted ones of their names."""
+        """Return the state with these new topics, and without deleted topics of the same names. Their
+        directories were removed."""
         gone = [topic_id for topic_id, name in self.deleted.items() if name in entries]
         return self.without_deleted(gone).with_topics(entries)
 
     def without_topics(self, names: Iterable[str]) -> "CatalogueState":
-        """Without these topics, which are deleted."""
+        """Return the state with these topics marked as deleted."""
         gone = {name: self.topics[name] for name in names}
         topics = {name: entry for name, entry in self.topics.items() if name not in gone}
         deleted = {**self.deleted, **{entry.topic_id: name for name, entry in gone.items()}}
         return self._replace(topics=topics, deleted=deleted)
 
     def without_deleted(self, ids: Iterable[bytes]) -> "CatalogueState":
-        """Without these deleted topics, of which nothing is left."""
+        """Return the state without these deleted topics. Their directories were removed."""
         gone = {*ids} & self.deleted.keys()
         if not gone:
             return self
         return self._replace(deleted={key: name for key, name in self.deleted.items() if key not in gone})
 
     def with_group(self, group_id: str, configs: Mapping[str, str]) -> "CatalogueState":
-        """With these configs of a group, or without the group for empty configs."""
+        """Return the state with these configs of a group, or without the group if the configs are empty."""
         groups = {**self.groups, group_id: configs}
         if not configs:
             del groups[group_id]
         return self._replace(groups=groups)
 
     def document(self) -> dict[str, object]:
-        """The state as the file has it."""
+        """Return the state as the JSON document of the file."""
         topics = [
             {
                 "name": name,
@@ -97,7 +97,7 @@ class CatalogueState(NamedTuple):
 
 
 StateChange = Callable[[CatalogueState], CatalogueState]
-"""Makes the next state; raises ApiError where the state does not allow the change. Another thread calls it."""
+"""Computes the next state. Raises ApiError if the state does not allow the change. Called in another thread."""
 
 
 class CatalogueFile:
@@ -108,19 +108,19 @@ class CatalogueFile:
         OSError or StorageError.
         """
         self.write = write
-        """Another one, where daemons share the catalogue."""
+        """Writes a document to the file. Daemons that share a catalogue replace this function."""
         self.state = CatalogueState()
         """The newest state on the disk, or the one that a start has found."""
         self._lock = threading.Lock()
 
     def save(self) -> None:
-        """Writes the state as it is. Raises OSError, StorageError."""
+        """Write the current state. Raises OSError, StorageError."""
         with self._lock:
             self.write(self.state.document())
 
     async def change_state(self, work: LongWork, change: StateChange) -> CatalogueState:
-        """Make a change, in another thread. Return the new state. Raises ApiError, OSError, StorageError: then the
-        file and the state are as they were."""
+        """Make a change, in another thread. Return the new state. Raises ApiError, OSError, StorageError; the
+        file and the state are then unchanged."""
         return await work.call_in_thread(partial(self._apply_change, change))
 
     def _apply_change(self, change: StateChange) -> CatalogueState:
@@ -133,19 +133,19 @@ class CatalogueFile:
 
 
 ChangeConfigs = Callable[[CatalogueState], Mapping[str, str]]
-"""The new configs, from those in a state; raises ApiError. Another thread calls it."""
+"""Computes the new configs of a group from a state. Raises ApiError. Called in another thread."""
 
 
 class GroupConfigs:
-    """Valid ones, by id of the group, which need not be there."""
+    """The valid configs of groups by group id. The groups need not exist."""
 
     def __init__(self, file: CatalogueFile) -> None:
-        """Keep the configs in `file`."""
+        """Create the configs of groups, which `file` stores."""
         self._file = file
 
     @property
     def by_group(self) -> Mapping[str, Mapping[str, str]]:
-        """Only groups that have configs."""
+        """The configs by group id, without groups that have none."""
         return self._file.state.groups
 
     def find_configs(self, group_id: str) -> Mapping[str, str]:
@@ -153,8 +153,8 @@ class GroupConfigs:
         return self.by_group.get(group_id, NO_CONFIGS)
 
     async def change_configs(self, work: LongWork, group_id: str, change: ChangeConfigs) -> Mapping[str, str]:
-        """Change the configs of a group. Return the new ones. Raises ApiError, OSError, StorageError: then the
-        group keeps its configs."""
+        """Change the configs of a group. Return the new ones. Raises ApiError, OSError, StorageError; the group
+        then keeps its configs."""
         state = await self._file.change_state(
             work, lambda before: before.with_group(group_id, change(before))
         )

@@ -17,11 +17,10 @@ from storage.storage_errors import FileClosed
 from storage.topic_partition import TopicPartition
 
 MAX_BATCH_BYTES: Final = 1_400_000
-"""The engine accepts requests of 1.5 MiB, including keys."""
+"""The maximum size of a batch in bytes. The engine accepts requests of 1.5 MiB, including keys."""
 MAX_WAITING_BYTES: Final = 32 << 20
-"""The limit on a partition's unacknowledged bytes to the engine. Further batches are rejected until there is
-room.
-"""
+"""The maximum number of a partition's bytes that the engine has not acknowledged. Further batches are rejected
+until there is room."""
 
 
 class ClusterRecords(Protocol):

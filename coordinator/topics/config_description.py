@@ -61,7 +61,7 @@ class ConfigResourceType(IntEnum):
 async def answer_describe_configs(
     plane: DataPlane, request: DescribeConfigsRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Describe or refuse each resource on its own."""
+    """Describe or reject each resource independently."""
     catalogue = plane.catalogue
     described: DescribedConfigs = {}
     results = []
@@ -212,7 +212,7 @@ def _check_unconfigurable(resource: DescribeConfigsResource, node_id: int) -> No
 
 
 def check_broker_name(name: str, node_id: int, *, is_altered: bool = False) -> None:
-    """Return whether a resource name means this broker; "" means all brokers.
+    """Check that a resource name means this broker, or all brokers ("").
 
     Raises:
         ApiError: with Kafka's text, which differs when configs are altered.

@@ -129,7 +129,7 @@ class DataPlaneEnvironment(Struct, frozen=True, eq=False, kw_only=True):
     """The parts of a server that the data plane uses. The defaults are those of a single broker."""
 
     ownership: PartitionOwnership | None = None
-    """Which broker leads which partition; None: this one leads all."""
+    """The leaders of partitions; None: this broker leads all."""
     records: ClusterRecords | None = None
     """Stores the records of replicated topics in a cluster."""
     reserve_producer_ids: ReserveProducerIds | None = None
@@ -168,7 +168,7 @@ class DataPlane:
         self.config = config
         self.broker_configs = environment.broker_configs
         self.ownership: PartitionOwnership = environment.ownership or SingleBrokerOwnership(config.node_id)
-        """Which broker leads which partition."""
+        """The leaders of partitions."""
         self.group_bounds = environment.group_bounds
         self.available_fetch_bytes = environment.available_fetch_bytes or (lambda: config.fetch_max_bytes)
         self._records = environment.records
@@ -417,7 +417,7 @@ class DataPlane:
             now_ms: The Unix time in milliseconds.
             budget: Awaited between partitions. A partition that is deleted or released meanwhile is left out.
 
-        Returns a change for each partition where the disk refused it.
+        Returns: a change for each partition in which retention failed.
         """
         return await apply_retention(self.catalogue, now_ms, budget)
 

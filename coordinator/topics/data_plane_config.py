@@ -10,10 +10,11 @@ from coordinator.config.topic_config_keys import DYNAMIC_DEFAULTS
 from coordinator.core.shared_types import LogFlush
 
 MAX_PARTITIONS: Final = 10_000
-"""The most partitions that one request may create. Kafka limits the records of one operation to the same number."""
+"""The maximum number of partitions that one request may create. Kafka limits the records of one operation to
+the same number."""
 MAX_CONFIGURED_GROUPS: Final = 10_000
 MAX_CONFIGS: Final = 1_000
-"""The most configs of a topic in one request. About forty exist; Kafka has no limit."""
+"""The maximum number of configs of a topic in one request. About forty exist; Kafka has no limit."""
 
 
 class DataPlaneConfig(Struct, frozen=True, kw_only=True):
@@ -50,7 +51,7 @@ class BrokerConfig(Struct, frozen=True):
 
     @property
     def default(self) -> str | None:
-        """None: no default. Only strings and lists may have an empty default."""
+        """The default value as text; None for no default. Only strings and lists may have an empty default."""
         may_be_empty = self.key.kind in (ConfigType.STRING, ConfigType.LIST)
         return self.key.default if self.key.default or may_be_empty else None
 

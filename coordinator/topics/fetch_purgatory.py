@@ -30,7 +30,8 @@ class AwaitedPartition:
     def __init__(
         self, partition: ReadablePartition, fetch_offset: int, max_bytes: int, *, is_committed: bool
     ) -> None:
-        """`is_committed`: whether only records before the last stable offset count."""
+        """Create the entry of a partition. With `is_committed` only records before the last stable offset
+        count."""
         self._partition = partition
         self._is_committed = is_committed
         self.counted_to = fetch_offset

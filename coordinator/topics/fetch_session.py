@@ -32,9 +32,9 @@ TOPIC_IDS_VERSION: Final = 13
 LARGE_FETCH: Final = 4_000
 """Reading this many partitions takes about 50 ms if they have few new records."""
 PARTITIONS_PER_STEP: Final = 500
-"""Partitions of a session or of a response that are handled in one step."""
+"""The number of partitions of a session or of a response that are handled in one step."""
 COUNTED_TOPICS: Final = LARGE_FETCH + 1
-"""Topics of a request that are counted to find out whether it is large."""
+"""The number of topics that are counted to find out whether a request is large."""
 
 TargetKey = tuple[str | bytes, int]
 
@@ -125,7 +125,7 @@ class FetchSession:
         self.epoch = next_epoch(INITIAL_EPOCH)
         """The expected epoch of the next request."""
         self.is_removed = False
-        """Whether the cache no longer has it."""
+        """Whether the cache no longer has the session."""
 
 
 class FetchContext:

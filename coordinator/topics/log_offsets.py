@@ -55,7 +55,8 @@ _FIRST_VERSION: Final = {
 async def answer_list_offsets(
     plane: DataPlane, request: ListOffsetsRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Answer for each partition on its own; one that is named twice gets INVALID_REQUEST, once."""
+    """Answer for each partition independently. A duplicate partition gets one result, which is INVALID_REQUEST
+    except in version 0."""
     catalogue = plane.catalogue
     is_committed = request.isolation_level == READ_COMMITTED
     counts: Counter[tuple[str, int]] = Counter()
@@ -124,7 +125,7 @@ async def _find_list_offset(
 def _find_log(
     plane: DataPlane, context: Context, topic: str, wanted: ListOffsetsPartition
 ) -> tuple[ReadablePartition, PartitionLog] | ErrorCode:
-    """Find the partition and its log as they are now, or the reason why this broker does not answer for it."""
+    """Return the partition and its current log, or the error if this broker cannot answer for it."""
     first_version = 0 if wanted.timestamp >= 0 else _FIRST_VERSION.get(wanted.timestamp)
     if first_version is None or context.api_version < first_version:
         return ErrorCode.UNSUPPORTED_VERSION
@@ -143,8 +144,11 @@ def _find_log(
 async def _find_offset(
     work: LongWork, partition: ReadablePartition, log: PartitionLog, timestamp: int, is_committed: bool
 ) -> TimestampOffset | None:
-    """Find the offset that a timestamp, or one of the special values, stands for; None where no record that can be
-    read has such a time. A search by time goes on in another thread. Raises StorageError, OSError."""
+    """Find the offset for a timestamp or for one of the special values. Return None if no readable record has
+    such a time.
+
+    A search by time continues in another thread. Raises StorageError, OSError.
+    """
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return None
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -165,7 +169,8 @@ def _find_end(partition: ReadablePartition, is_committed: bool) -> int:
 def _list_segment_offsets(
     partition: ReadablePartition, log: PartitionLog, wanted: ListOffsetsPartition, now_ms: int
 ) -> list[int]:
-    """Version 0 answers with where segments begin, newest first, by the age of their files."""
+    """Return the offsets at which segments begin for version 0, newest first, selected by the age of the
+    files."""
     segments = log.segments
     starts = [
         (max(segment.base_offset, log.log_start_offset), segment.read_modified_ms()) for segment in segments
@@ -190,7 +195,7 @@ def _list_segment_offsets(
 async def answer_offset_for_leader_epoch(
     plane: DataPlane, request: OffsetForLeaderEpochRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Answer for each partition on its own."""
+    """Answer for each partition independently."""
     topics = []
     for topic in request.topics:
         result = OffsetForLeaderTopicResult(topic=topic.topic, partitions=[])

@@ -204,8 +204,8 @@ async def _continue_in_thread(coroutine: Work[T], call: _ThreadCall[Any], work: 
 async def run_directory_steps(work: LongWork, steps: DirectorySteps[T]) -> T:
     """Run the steps of a change of the data directory. Return their result.
 
-    A step is a checkpoint to write, a function for another thread, or None; it is sent the OSError that the write
-    or the function has ended with. Raises what the steps raise.
+    A step is a checkpoint to write, a function for another thread, or None; the OSError of the write or the
+    function is sent back. Raises the errors of the steps.
     """
     error: OSError | None = None
     with closing(steps):

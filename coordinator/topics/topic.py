@@ -64,14 +64,15 @@ class Topic:
         self.topic_id = topic_id
         self.is_internal = is_internal(name)
         self.is_needed = True
-        """False for an internal topic until a client asks for its coordinator."""
+        """Whether a client has requested the coordinator of an internal topic. True for other topics."""
         self.overrides = overrides
         self.values = values
         self.hosted = hosted
         """The partitions that clients produce to: all of the topic's, or none."""
         self.partitions: Sequence[ReadablePartition] = hosted if partitions is None else partitions
         self.replication_factor = replication_factor
-        """As of the creation. Above 1 the cluster's engine stores the records, not one broker's disk."""
+        """The replication factor at the creation of the topic. Above 1 the cluster's engine stores the
+        records, not one broker's disk."""
 
     @property
     def is_listed(self) -> bool:
@@ -143,7 +144,7 @@ class PartitionFactory:
         self._config = config
         self._records = records
         self.open_files = open_files
-        """Counts their open logs."""
+        """Counts the open logs of the partitions."""
 
     def create_partition(self, topic: PartitionedTopic, number: int) -> HostedPartition:
         """Create a partition of a topic without opening it."""

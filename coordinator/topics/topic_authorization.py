@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 TopicRight = Callable[[str], bool]
-"""Whether the client has a right on the topic of a name."""
+"""Returns whether the client has a right on the topic with this name."""
 
 
 class TopicRights(NamedTuple):
-    """One check for each right; None allows every topic."""
+    """One check for each right. None allows all topics."""
 
     may_read: TopicRight | None = None
     may_describe: TopicRight | None = None

@@ -50,7 +50,7 @@ class TooFewBrokers(ApiError):
 async def answer_create_topics(
     plane: DataPlane, request: CreateTopicsRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Create or refuse each topic on its own; with `validate_only` nothing changes."""
+    """Create or reject each topic independently. With `validate_only` nothing changes."""
     timeout_error = find_timeout_error(request.timeout_ms)
     if timeout_error is not None:
         return await _refuse_all(work, request, timeout_error)
@@ -161,7 +161,7 @@ async def _reserve_topics(
                     partition = TopicPartition(name, assignment.partition_index)
                     plane.ownership.assign_replicas(partition, assignment.broker_ids)
         except ApiError as error:
-            outcomes[name] = error.with_traceback(None)  # thousands of them may be kept for a while
+            outcomes[name] = error.with_traceback(None)  # there may be thousands of errors
         await work.checkpoint()
     return outcomes, reserved
 
@@ -375,7 +375,7 @@ def _build_configs(catalogue: Catalogue, overrides: Mapping[str, str]) -> list[C
 async def answer_create_partitions(
     plane: DataPlane, request: CreatePartitionsRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Add partitions to each topic, or refuse it on its own; with `validate_only` nothing changes."""
+    """Add partitions to each topic, or reject it, independently. With `validate_only` nothing changes."""
     timeout_error = find_timeout_error(request.timeout_ms)
     if timeout_error is not None:
         refused: list[CreatePartitionsTopicResult] = []
@@ -434,7 +434,7 @@ async def _reserve_growths(
                     partition = TopicPartition(topic.name, number)
                     plane.ownership.assign_replicas(partition, assignment.broker_ids)
         except ApiError as error:
-            outcomes[entry.name] = error.with_traceback(None)  # thousands of them may be kept for a while
+            outcomes[entry.name] = error.with_traceback(None)  # there may be thousands of errors
         await work.checkpoint()
     return outcomes, reserved
 

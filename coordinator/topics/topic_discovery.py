@@ -2,7 +2,7 @@
 
 Such a directory belongs to a broker that used the data directory before, or to a change that failed or that a crash
 interrupted. In the first case that broker's copy of the cluster metadata lists the partition, or the log has
-records. All other directories are to be removed.
+records. The start removes all other directories.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class TopicDiscovery:
         self.internal_directories = dict.fromkeys(COORDINATOR_TOPICS, 0)
         """The partitions of these topics that have a directory."""
         self.adoption_messages: list[str] = []
-        """A log line for each topic that was made of directories missing in the file."""
+        """A log line for each topic that was created from directories that the file does not list."""
         self.leftovers: list[TopicPartition] = []
         """Directories left by a deletion or by an unfinished change."""
         self.deleted: dict[bytes, str] = {}
