@@ -59,13 +59,13 @@ class LoadedMachine(NamedTuple, Generic[M]):
     """The machine at the end of a load, before it is in service."""
 
     intercepted: M
-    """The machine behind its interceptors."""
+    """The machine with its interceptors."""
     plain: M
     producers: ProducerStateManager
     durable_end: int
-    """End offset of a load of the durable part. Otherwise 0: the log knows its end."""
+    """The end offset of a load of the durable part of the log. It is 0 for a load of the whole log."""
     outcome: Outcome
-    """The first outcome of the machine, and its time."""
+    """The first outcome of the machine, and the time of that outcome."""
     now: Now
 
 
@@ -102,7 +102,7 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         self.name = TopicPartition(topic.name, number)
         self.number = number
         self.machine: M | None = None
-        """The machine behind its interceptors; None unless the partition is OWNED or READ_ONLY."""
+        """The machine with its interceptors; None unless the partition is OWNED or READ_ONLY."""
         self.plain_machine: M | None = None
         """The machine without interceptors."""
         self.interceptors: InterceptorChain[M] = InterceptorChain(self._rebuild_machine)
@@ -111,10 +111,12 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         self.producers: ProducerStateManager | None = None
         """Transactional producers of the log. Present together with the machine."""
         self.durable_end = 0
-        """End offset of the load of a READ_ONLY partition, while its log is None and being reopened."""
+        """The end offset of the loaded durable part of a READ_ONLY partition during the reopening of its log
+        (`log` is None); otherwise 0."""
         self.gate = Gate()
         self.waiting: dict[int, WaitingReply] = {}
-        """Replies of requests without a response, by waiter: the number of the request in an `Outcome`."""
+        """The replies of requests without a response, by waiter. The waiter is the number of the request in an
+        `Outcome`."""
         self.pending_records = 0
         self.missed_notifications: list[object] = []
         """Notifications to all partitions that arrived while this one was loading or not writable."""
@@ -123,7 +125,7 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         self._batch: list[EncodedFact] = []
         """The records of the last batch of this iteration."""
         self._batch_bytes = 0
-        """The size of their keys and values in bytes."""
+        """The size of the keys and values of the last batch in bytes."""
         self._ended_batches: list[list[EncodedFact] | ProducerBatch] = []
         """The earlier batches of this iteration."""
         self._expected_producers: ProducerState | None = None
@@ -158,18 +160,18 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
 
     @property
     def readable_offset(self) -> int:
-        """Offset up to which answers and consumers may read."""
+        """The offset up to which answers and consumers may read."""
         log = self.log
         if log is None:
             return self.durable_end
         return log.durability.durable_offset if self._is_flushed_always else log.log_end_offset
 
     confirmed_position = readable_offset
-    """The position up to which answers may leave."""
+    """The position up to which answers may be sent."""
 
     @property
     def end_offset(self) -> int:
-        """End offset of the log after the append of this iteration's records."""
+        """The end offset that the log has after the append of this iteration's records."""
         end_offset = self.durable_end if self.log is None else self.log.log_end_offset
         return end_offset + self.pending_records
 
@@ -371,7 +373,7 @@ class CoordinatorPartition(PartitionLifecycle, Generic[M]):
         self.outbound.append((self.position, messages))
 
     def pop_due_messages(self) -> Iterator[Sequence[Message]]:
-        """Remove and yield the messages that may leave now, in order."""
+        """Remove and yield the messages that may be sent now, in order."""
         outbound = self.outbound
         while outbound and outbound[0][0] <= self.confirmed_position:
             yield outbound.popleft()[1]
@@ -414,12 +416,12 @@ class Gate:
         return len(self._held)
 
     def hold_answer(self, position: int, waiter: int, response: object) -> None:
-        """Keep an answer until `position` (an end offset) is durable."""
+        """Keep an answer until the log is durable up to `position`, an end offset."""
         assert not self._held or position >= self._held[-1][0], (position, self._held[-1])
         self._held.append((position, waiter, response))
 
     def release_answers(self, durable_offset: int) -> Iterable[tuple[int, int, object]]:
-        """Take out (position, waiter, response) of each answer up to the position `durable_offset`."""
+        """Remove and yield (position, waiter, response) of each answer up to the position `durable_offset`."""
         held = self._held
         if held and held[-1][0] <= durable_offset:  # nearly always
             self._held = deque()
@@ -435,9 +437,8 @@ class Gate:
 
 
 Observer = Callable[[CoordinatorPartition[Any], Sequence[Any], int, Now], None]
-"""Takes events of a partition in their order, the number of the first event, and their time. Numbers increase
-without gaps since the start, over all partitions and topics.
-"""
+"""Takes events of a partition in order, the number of the first event, and their time. Numbers increase
+without gaps from the start of the process, over all partitions and topics."""
 
 
 class EngineContext:
@@ -472,7 +473,7 @@ class EngineContext:
         self.files = files
         self.group_clock = group_clock
         self.failures = failures
-        """Ongoing failures of the disk, over all partitions."""
+        """The ongoing failures of the disk, over all partitions."""
         self.load_queue = load_queue
         self.deliver_messages = deliver_messages
         """Takes messages to other machines once they are durable at their origin."""

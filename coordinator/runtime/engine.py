@@ -54,9 +54,8 @@ class Engine:
         self.is_loaded = False
         self._receivers: dict[str, Receiver] = {}
         self.loaded_listeners: list[Callable[[], None]] = []
-        """Called once, when every partition that was opened at the start is loaded or its load has failed (for
-        good, or until the next attempt).
-        """
+        """Called once when the load of every partition that was opened at the start has succeeded or failed,
+        even if a failed load will be repeated."""
         self._queue = LoadQueue(loop, threads.opener, self._on_all_read)
         self._engine_context = EngineContext(
             loop, threads.flusher, files, group_clock, failures, self._queue, self._deliver
@@ -68,7 +67,7 @@ class Engine:
         return self._engine_context.observers
 
     def find_write_failure(self) -> str | None:
-        """Return why the disk rejects the records of some partition; None while it accepts all."""
+        """Return the reason why the disk rejects the records of a partition; None while it accepts all."""
         return next(
             filter(None, (runtime.lifecycle.find_write_failure() for runtime in self.runtimes.values())), None
         )
@@ -159,7 +158,7 @@ class Engine:
         }
 
     def list_unopened_partitions(self) -> list[TopicPartition]:
-        """Return the partitions in this process's care without an open log: not yet, or not any more."""
+        """Return the partitions of this process without an open log. The log is not open yet, or was closed."""
         taken = [part for part in self.list_partitions() if part.tenure]
         return [part.name for part in taken if part.log is None or part.log.is_closed]
 

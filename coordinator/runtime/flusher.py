@@ -67,9 +67,8 @@ class Flusher:
         self._syncing: dict[PartitionLog, OnSynced] = {}
         """The logs of the current submission, until all of their owners are notified."""
         self._submission = 0
-        """The number of the current submission. The thread keeps its last job until the next one: a number in
-        place of the logs keeps no server alive.
-        """
+        """The number of the current submission. The thread keeps a reference to its last job until the next one.
+        With a number instead of the logs, that reference keeps no server alive."""
         self._is_closed = False
         self._done_next = asyncio.Event()
         self.sync_interceptors: InterceptorChain[Submit] = InterceptorChain(self._compose_submit)
@@ -131,7 +130,7 @@ class Flusher:
 
     def _on_done(self, submission: int, result: SyncResult) -> None:
         if submission != self._submission:
-            return  # the start of this submission failed half-way, but the thread completed it
+            return  # the start of this submission raised an error after the thread had accepted the job
         self._submission += 1
         self.syncs += 1
         self.sync_ns += clock.monotonic_ns() - self._started_ns
@@ -193,7 +192,7 @@ class Flusher:
 
 
 class RoutedDurability:
-    """A `DurabilityBackend` that sends replicated logs to the cluster's store, and others to the disk."""
+    """A `DurabilityBackend` that passes replicated logs to the cluster's store and other logs to the disk."""
 
     def __init__(self, disk: DurabilityBackend, engine: DurabilityBackend) -> None:
         self._disk = disk

@@ -158,7 +158,7 @@ class PartitionDriver(Generic[M]):
             partition.require_write_trial()
 
     def find_write_failure(self) -> str | None:
-        """Return why the disk rejects the appends of a partition; None while it accepts all."""
+        """Return the reason why the disk rejects the appends of a partition; None while it accepts all."""
         for partition in self._partitions:
             if partition.state in (PartitionState.READ_ONLY, PartitionState.LOADING):
                 for name in (str(partition.name), _format_load(partition)):
@@ -167,10 +167,9 @@ class PartitionDriver(Generic[M]):
         return None
 
     def _is_writable(self, partition: CoordinatorPartition[M], log: PartitionLog) -> bool:
-        """Return whether a loaded partition can append. After one failed append this makes a trial at once.
-        After several it returns False, for a trial after a delay: if a trial fits and commits do not, each
-        trial costs a load.
-        """
+        """Return whether a loaded partition can append. After one failed append this makes a trial at once. After
+        several it returns False, so that the trial follows after a delay: if a trial append fits on the disk and
+        commits do not, each trial costs a load."""
         refused = partition.refused_appends
         return not refused or (refused == 1 and self._try_append(partition, log))
 
@@ -297,7 +296,7 @@ class PartitionDriver(Generic[M]):
         self._report_load(partition, log, reading.records, clock.monotonic_ns() - started_ns)
 
     def _take_log(self, partition: CoordinatorPartition[M], log: PartitionLog, *, is_new: bool) -> None:
-        """Attach an opened log to its partition. A machine of the durable part ends here."""
+        """Attach an opened log to its partition. If a machine serves the durable part, its service ends."""
         if partition.stage is LifecycleStage.SERVING_DURABLE:
             self._end_service(partition, LifecycleEvent.REOPENED)
         self._logs.on_opened(partition, log)
@@ -355,7 +354,7 @@ class PartitionDriver(Generic[M]):
                 format_error_reason(problem),
             )
         if loaded is None or loaded.outcome.records or loaded.outcome.marker is not None:
-            # This machine has to write at once, which its log does not accept.
+            # The durable part has no machine, or one that must write at once, and the log accepts no records.
             partition.apply(LifecycleEvent.DURABLE_UNREADABLE)
         else:
             self._start_service(partition, LifecycleEvent.DURABLE_LOADED, loaded)
@@ -375,7 +374,7 @@ class PartitionDriver(Generic[M]):
             self._log.error("Failed to put %s into service", partition.name, exc_info=problem)
             if partition.attempt == attempt:
                 is_durable = event is LifecycleEvent.DURABLE_LOADED
-                # The same records would fail again.
+                # The next load would fail with the same records.
                 self._end_service(
                     partition, LifecycleEvent.RELOAD if is_durable else LifecycleEvent.LOAD_FAILED
                 )
@@ -449,7 +448,7 @@ class PartitionDriver(Generic[M]):
         self._logs.release(partition)
 
     def stop(self) -> None:
-        """Begin no more loads and trials. Partitions that are in service stay so."""
+        """Start no more loads and trials. Partitions in service stay in service."""
         self.is_shut_down = True
         self._logs.stop()
 

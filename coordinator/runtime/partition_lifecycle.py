@@ -155,7 +155,7 @@ class IllegalTransition(AssertionError):
 
 
 class PartitionLifecycle:
-    """The life cycle of one partition."""
+    """The life cycle of one partition: its stage, epoch, tenure and attempt."""
 
     __slots__ = ("attempt", "epoch", "refused_appends", "stage", "state", "tenure")
 

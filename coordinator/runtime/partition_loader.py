@@ -31,7 +31,7 @@ from storage.stored_batch import StoredBatch
 
 RECORDS_PER_STEP: Final = 500
 OFFSETS_PER_STEP: Final = 5000
-"""Offsets in one step over batches that are read only for their producers."""
+"""The number of offsets in one step over batches that are read only for their producers."""
 
 _LOG: Final = logging.getLogger("LoadQueue")
 _INT16: Final = Struct(">h")

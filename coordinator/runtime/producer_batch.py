@@ -24,11 +24,11 @@ from storage.producers.producer_state import ProducerState
 from storage.producers.producer_state_manager import ProducerStateManager
 
 BASE_SEQUENCE: Final = 0
-"""Kafka's coordinator writes its batches without sequence numbers, with or without a producer."""
+"""The base sequence of all batches. As in Kafka's coordinator, they have no sequence numbers."""
 
 
 class AppendTarget(Protocol):
-    """The part of a `PartitionLog` that an append uses. A fault stands in for it to tear an append."""
+    """The part of a `PartitionLog` that an append uses. A fault replaces it to simulate a torn append."""
 
     @property
     def log_end_offset(self) -> int:
@@ -46,7 +46,7 @@ class ProducerBatch(NamedTuple):
     """A batch with a producer: the records of one outcome in a transaction, or its end marker."""
 
     header: BatchHeader
-    """Producer, number of records and their time. The offset is not known yet."""
+    """The producer, the number of records and their time. The offset is not known yet."""
     facts: Sequence[EncodedFact] = ()
     marker: EndMarker | None = None
 
@@ -61,7 +61,7 @@ class ProducerBatch(NamedTuple):
 
     @classmethod
     def from_marker(cls, marker: TransactionMarker, wall_ms: int) -> "ProducerBatch":
-        """Make the control batch that ends a transaction."""
+        """Create the control batch that ends a transaction."""
         header = build_transactional_header(marker.producer_id, marker.producer_epoch, 1, wall_ms)
         return cls(header, marker=EndMarker(marker.is_committed, marker.coordinator_epoch))
 

@@ -59,7 +59,7 @@ class AppendSubmitter(Protocol):
         """
 
     def submit_proof(self, partition: TopicPartition, token: int, ticket: Ticket) -> None:
-        """Have the store confirm that a token is valid."""
+        """Make the store confirm that a token is valid."""
 
 
 class Replication:
@@ -78,7 +78,7 @@ class Replication:
         self._removed_listeners: set[OnSynced] = set()
 
     def on_opened(self, partition: TopicPartition, log: PartitionLog) -> None:
-        """Register the log of a partition, which the store has completely."""
+        """Register the log of a partition. The store has all of its records."""
         self.on_released(partition)
         self._names[log] = partition
 
@@ -174,13 +174,13 @@ class ReplicatedPartition(CoordinatorPartition[M], Generic[M]):
 
     @property
     def position(self) -> int:
-        """The submission that an answer of this iteration waits for."""
+        """The number of the submission that an answer of this iteration waits for."""
         queue = None if self.log is None else self.log.durability.replication_queue
         return 1 if queue is None else queue.next_submission
 
     @property
     def confirmed_position(self) -> int:
-        """The last confirmed submission."""
+        """The number of the last confirmed submission."""
         queue = None if self.log is None else self.log.durability.replication_queue
         return 0 if queue is None else queue.last_confirmed
 

@@ -40,7 +40,7 @@ from storage.topic_partition import TopicPartition
 
 MAX_ROUTED_KEYS: Final = 100_000
 _NO_WAITER: Final = 0
-"""The waiter of a request without a caller."""
+"""The waiter number for requests without a caller."""
 
 
 Append = Callable[[CoordinatorPartition[M], AppendTarget, int], bool]
@@ -123,7 +123,7 @@ class Runtime(Generic[M]):
         response to the reply that `defer` creates.
         """
         if partition.state is PartitionState.READ_ONLY and not self.topic.is_read_only(request):
-            # Kafka's answer when an append fails with KAFKA_STORAGE_ERROR.
+            # Kafka's broker also answers this if an append fails with KAFKA_STORAGE_ERROR.
             return self.topic.build_error_response(request, context.api_version, ErrorCode.NOT_COORDINATOR)
         machine = partition.machine
         assert machine is not None, partition.name

@@ -30,7 +30,7 @@ from storage.state_file import StatePoint, encode_state_header, format_state_pat
 from storage.storage_errors import StorageError, format_error_reason
 
 MIN_RECORDS_AT_STOP: Final = 500
-"""Below this number, reading the records is faster than syncing a file."""
+"""The number of records below which reading them is faster than syncing a file."""
 MIN_RECORDS_WHILE_RUNNING: Final = 50_000
 MIN_RECORDS_PER_KEY: Final = 4
 PAUSE_S: Final = 0.005
@@ -217,7 +217,7 @@ async def write_state(
 ) -> bool:
     """Write the state of `log` at `point`, and remove the states that it replaces. Return whether it is in place.
 
-    Of the log this uses only the name of its directory.
+    This uses only the directory name of the log.
 
     Args:
         files: File system.

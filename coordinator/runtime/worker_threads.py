@@ -26,7 +26,7 @@ class WorkerThreads:
 
 
 class ExecutorShare:
-    """The work that one server submits to a shared executor. All methods belong to the event loop's thread."""
+    """The work of one server in a shared executor. All methods belong to the event loop's thread."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
