@@ -23,7 +23,7 @@ from storage.storage_errors import format_error_reason
 _LOGGER: Final = "SocketServer"
 _LOG: Final = logging.getLogger(_LOGGER)
 MAX_ACCEPTS_PER_TURN: Final = 64
-"""Connections that are taken before others get their turn."""
+"""The number of connections that are accepted before other callbacks of the event loop run."""
 
 
 class ListenerSecurity(Protocol):
@@ -39,17 +39,18 @@ class ListenerSecurity(Protocol):
 
     @property
     def handshake_timeout_s(self) -> float:
-        """The time in which a client must complete the handshake, seconds."""
+        """The time in which a client must complete the handshake, in seconds."""
 
     async def start(self) -> None:
-        """Load what authentication needs before clients connect. An exception ends the start."""
+        """Load the data that authentication needs before clients connect. An exception fails the start of the
+        daemon."""
 
     async def reload(self) -> None:
-        """Reload certificates and token keys for new connections, and log the result. Unusable files change
-        nothing."""
+        """Reload certificates and token keys for new connections, and log the result. If a file is unusable, the
+        current settings stay in use."""
 
     def close(self) -> None:
-        """Stop background work; no client connects any more."""
+        """Stop background work. No client connects after this call."""
 
     def create_connection(self, endpoint: Endpoint, peername: object) -> Connection:
         """Create the connection of an accepted socket."""
@@ -64,7 +65,7 @@ class ListenerSecurity(Protocol):
 
 
 class Acceptor:
-    """One listening socket of a listener. It is closed by `close`."""
+    """The acceptor of one listening socket of a listener. `close` closes the socket."""
 
     def __init__(
         self,
@@ -118,13 +119,13 @@ class Acceptor:
         self, accepted: socket.socket, connection: Connection, task: asyncio.Task[None]
     ) -> None:
         self._setup_tasks.discard(task)
-        if task.cancelled():  # perhaps before it has begun
+        if task.cancelled():  # possibly before its first step
             accepted.close()
             self._connections.remove(connection)
 
     async def _set_up_connection(self, accepted: socket.socket, connection: Connection) -> None:
         try:
-            # Kafka's brokers do so: a peer that is gone without a word is noticed, sooner or later.
+            # As in Kafka's brokers: the system detects a peer that disappeared without closing its connection.
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if self._security is None:
                 await self._loop.connect_accepted_socket(lambda: connection, accepted)

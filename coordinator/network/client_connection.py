@@ -50,12 +50,13 @@ if TYPE_CHECKING:
     from protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 MAX_HELD_INPUT_BYTES: Final = 64 * 1024
-"""What is kept of a held connection's input before reading stops."""
+"""The size of the input that a held connection buffers before it stops reading, in bytes."""
 MAX_WRITE_BYTES: Final = 256 * 1024
-"""Answers of one read that are gathered before they are written."""
+"""The size of the responses to one read that are gathered before they are written, in bytes."""
 
 MAX_PLAIN_REQUEST_BYTES: Final = 16 * 1024 * 1024
-"""The largest request that carries no records: decoding a larger one would keep everybody waiting."""
+"""The maximum size of a request without records, in bytes. Decoding a larger one would delay all other
+connections."""
 
 _MIN_REQUEST_BYTES: Final = 10
 _SIZE_BYTES: Final = 4
@@ -66,7 +67,8 @@ _HEADER: Final = Struct(">iIih")
 
 
 class Connection(ReplyQueue):
-    """A client's connection. Made for each socket; `peername` is what the system calls its other end."""
+    """A client's connection, created for each socket. `peername` is the address of the peer, as the system
+    reports it."""
 
     __slots__ = (
         "_awaits_memory",
@@ -93,16 +95,16 @@ class Connection(ReplyQueue):
         """Yield the requests that the client repeats. Heartbeats name the members that use the connection."""
         return self._repeated_requests.cached_requests()
 
-    # What asyncio calls
+    # Callbacks of asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is ready to be used."""
+        """Start to use the transport, or abort it if the connection is closing."""
         # uvloop's transports have the interface of asyncio's and are not subclasses of it.
         transport = cast("asyncio.Transport", transport)
         self._transport = transport
         node = self._endpoint.find_node(transport.get_extra_info("sockname"))
         self.client = replace(self.client, node=node)
-        if self._is_closing:  # the daemon stops
+        if self._is_closing:  # the daemon is stopping
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -118,7 +120,7 @@ class Connection(ReplyQueue):
         self._endpoint.on_connection_closed(self)
 
     def data_received(self, data: bytes) -> None:  # noqa: C901 - the hot path: no calls to share
-        """Bytes from the client, any number of them."""
+        """Process or buffer received bytes. They may end anywhere in a request."""
         self.last_received_ns = started_ns = clock.monotonic_ns()
         if self._pending:
             pending = self._pending
@@ -127,7 +129,7 @@ class Connection(ReplyQueue):
                 if len(pending) > MAX_HELD_INPUT_BYTES:
                     self._stop_reading()
             elif len(pending) >= self._needed_bytes:
-                del pending  # a large request would be in memory once more while it is worked on
+                del pending  # otherwise a large request would be in memory twice while it is processed
                 self._process_or_enqueue()
             return
         if self._is_held:
@@ -147,14 +149,14 @@ class Connection(ReplyQueue):
                     is_unknown = True
                 elif cached.read_changes is None:
                     if not self._replies and cached.repeat(started_ns // 1_000_000, (), None) is not None:
-                        # A few microseconds: not worth a look at the clock.
+                        # This takes a few microseconds, so its time is not measured.
                         self._transport.write(cached.response.answer_frame(data))  # type: ignore[union-attr]
                         return
                 elif not self._endpoint.run_queue.is_iteration_over and self._repeat_with_changes(
                     cached, data, started_ns
                 ):
                     return
-            except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
+            except Exception as problem:  # noqa: BLE001 - an error of a request closes only its own connection
                 self._close_after_error(problem, bytearray(), was_decoded=True)
                 return
         if self._endpoint.run_queue.is_iteration_over:
@@ -172,12 +174,12 @@ class Connection(ReplyQueue):
             self._process_pending()
 
     def _enqueue(self) -> None:
-        """Lets others go on first."""
+        """Put the connection at the end of the run queue, so that other connections are processed first."""
         self._is_queued = self._is_held = True
         self._endpoint.run_queue.add(self)
 
     def run_slice(self) -> None:
-        """This connection is the first in line."""
+        """Process buffered requests. The run queue calls this when it is the turn of the connection."""
         self._is_queued = False
         self._update_hold()
         self._process_pending()
@@ -203,7 +205,7 @@ class Connection(ReplyQueue):
         self._reserve_memory()
         if self._is_reading or self._is_closing or self._awaits_memory:
             return
-        # The rest of a large request has to come in, however much of it is here.
+        # The rest of a large request must be received, however much of it is already buffered.
         if not self._is_held or len(self._pending) <= MAX_HELD_INPUT_BYTES:
             self._is_reading = True
             self._transport.resume_reading()
@@ -277,7 +279,7 @@ class Connection(ReplyQueue):
                         out = self._write_data(out)
         except TooManyElements:
             self._decode_in_thread(route, context, frame, body)
-        except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
+        except Exception as problem:  # noqa: BLE001 - an error of a request closes only its own connection
             self._close_after_error(problem, out, was_decoded=message is not None)
             return
         self._end_processing(out, started_ns, counted, count)
@@ -298,12 +300,13 @@ class Connection(ReplyQueue):
     def _decode_in_thread(
         self, route: Route | None, context: RequestContext, frame: bytes, body: int
     ) -> None:
-        """Have a large request decoded. No other request is processed until it is answered."""
+        """Decode a large request in a thread. The connection processes no other request until this one is
+        answered."""
         assert route is not None, "the request is being decoded"
         self._endpoint.large_requests.add_request(self, route, context, frame, body, self._endpoint.arrival)
 
     def _keep_remainder(self, data: bytes, position: int) -> None:
-        """Buffer the rest, and read the length of the request that begins there."""
+        """Buffer the bytes from `position` on, and read the size of the request that begins there."""
         if self._is_closing:
             self.close()
             return
@@ -344,18 +347,19 @@ class Connection(ReplyQueue):
             self._stop_reading()
 
     def on_memory_reserved(self, size_bytes: int) -> None:
-        """There is memory for the request that this connection has waited to receive."""
+        """Continue to receive the request for which the connection waited. Its memory is reserved now."""
         self._awaits_memory = False
         self._reserved_bytes = size_bytes
         self._process_pending()
 
     @property
     def received_bytes(self) -> int:
-        """How much of the request that is being received has come; all of it, where that is for us to do."""
+        """The number of received bytes of the incoming request. It is the full size while groupd itself delays
+        the request."""
         return self._needed_bytes if self._blocking_replies or self._is_queued else len(self._pending)
 
     def abort_receiving(self) -> None:
-        """Others wait for the memory of this request, and it does not come."""
+        """Close the connection because other requests wait for memory and its own request does not arrive."""
         self._endpoint.on_invalid_request(
             self,
             f"only {len(self._pending)} of {self._needed_bytes} bytes of a request arrived, and other "
@@ -370,7 +374,7 @@ class Connection(ReplyQueue):
     # Repeated requests
 
     def _answer_equal_requests(self, data: bytes, started_ns: int) -> bool:
-        """Answer several equal requests in one read. Return whether `data` is that."""
+        """Answer several equal requests in one read. Return whether `data` consists of such requests."""
         if self._replies:
             return False
         answers = self._repeated_requests.answer_equal_requests(data, started_ns // 1_000_000)
@@ -427,7 +431,8 @@ class Connection(ReplyQueue):
         return True
 
     def _release_memory_when_done(self, size_bytes: int) -> None:
-        """A request that is still being worked on, in slices or in a thread, is in memory until that is done."""
+        """Release the memory of a request when it is processed. A request that is processed in slices or in a
+        thread stays in memory until then."""
         reply = self._replies[-1] if self._replies else None
         if size_bytes and reply is not None and reply.on_finished is not None and reply.frame is None:
             reply.on_finished = partial(self._release_memory, size_bytes)
@@ -473,13 +478,14 @@ class SecuredConnection(Connection):
         return self._endpoint
 
     def set_principal(self, principal: Principal) -> None:
-        """Take the identity that the client has proved."""
+        """Set the authenticated identity of the client."""
         self.client = replace(self.client, principal=principal)
 
     def begin_reauthentication(
         self, request: "SaslHandshakeRequest", context: RequestContext
     ) -> object | None:
-        """What answers a SaslHandshake by which the client begins to authenticate anew; None: it cannot."""
+        """Return the response to a SaslHandshake that begins a re-authentication, or None if the client may not
+        re-authenticate."""
         return None
 
 

@@ -25,12 +25,14 @@ from coordinator.config.validators import parse_connection_counts
 from storage.storage_errors import format_error_reason
 
 MIN_PROGRESS_DIVISOR: Final = 10
-"""The tenth part: a request that others wait for is whole, or gone, after ten times that time at most."""
+"""While other requests wait, at least a tenth of a request must arrive in each `queued.max.request.stall.ms`. So a
+request that delays others is complete, or its connection closed, after ten such times."""
 MAX_UNREAD_BYTES: Final = 256 * 1024 * 1024
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):
-    """Properties by their names. Times in milliseconds, sizes in bytes; a negative idle time is for ever."""
+    """The connection limits, named like the properties. Times in milliseconds, sizes in bytes; a negative idle
+    time means no limit."""
 
     socket_request_max_bytes: int
     connections_max_idle_ms: int
@@ -39,22 +41,22 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     queued_max_request_bytes: int
     queued_max_request_stall_ms: int
     per_ip_overrides: Mapping[str, int]
-    """By numeric address."""
+    """The maximum number of connections by numeric IP address."""
 
 
 def create_connection_limits(config: Config) -> ConnectionLimits:
-    """The limits of a config. Raises ConfigError."""
+    """Create the limits of a configuration. Raises ConfigError."""
     counts = parse_connection_counts(config.max_connections_per_ip_overrides)
     per_ip = {_resolve_host(host): count for host, count in counts.items()}
     queued = config.queued_max_request_bytes
     if queued > 0:
-        # The default has room for one request, however large they may be.
+        # The default limit has room for one request of the maximum size.
         queued = max(queued, config.socket_request_max_bytes)
     return config.view(ConnectionLimits, per_ip_overrides=per_ip, queued_max_request_bytes=queued)
 
 
 def _resolve_host(host: str) -> str:
-    """The address of a host, as sockets tell it; the first one, as in Kafka."""
+    """Return the address of a host in the form that sockets report. The first one is used, as in Kafka."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -65,17 +67,18 @@ def _resolve_host(host: str) -> str:
 
 
 class Receiver(Protocol):
-    """A receiver of requests, one at a time."""
+    """A connection that receives requests, one at a time."""
 
     def on_memory_reserved(self, size_bytes: int) -> None:
-        """There is memory for the request that was waited for."""
+        """Continue to receive the request for which the receiver waited. Its memory is reserved now."""
 
     @property
     def received_bytes(self) -> int:
-        """How much of the request that is being received has come; all of it, where that is for us to do."""
+        """The number of received bytes of the incoming request. It is the full size while groupd itself delays
+        the request."""
 
     def abort_receiving(self) -> None:
-        """Others wait for the memory of this request, and it does not come: the connection is to be closed."""
+        """Close the connection because other requests wait for memory and its own request does not arrive."""
 
 
 class RequestMemory:
@@ -89,19 +92,21 @@ class RequestMemory:
         self.free_bytes = limit_bytes
         self.reserved_bytes = 0
         self._receiving: dict[Receiver, tuple[int, int]] = {}
-        """The size of the request of each, and how much of it had come when others were last seen to wait; -1 when
-        none waited since it began."""
+        """The size of each incoming request, and the number of its bytes that had arrived at the last check at
+        which other connections waited; -1 if none has waited since the request began. Sizes in bytes."""
         self._waiting: dict[Receiver, int] = {}
-        """The size of the request of each, since the longest first."""
+        """The sizes of the requests that wait for memory, in bytes. The receiver that has waited longest is
+        first."""
         self._is_for_smallest = False
 
     @property
     def waiting_count(self) -> int:
-        """Connections that are not read from because nothing is free."""
+        """The number of connections that are not read because no memory is free."""
         return len(self._waiting)
 
     def reserve(self, receiver: Receiver, size_bytes: int) -> bool:
-        """Takes the bytes of a request; where nothing is free, the connection waits, and hears of it."""
+        """Reserve the memory of a request. If none is free, add the receiver to the waiting ones and return
+        False. `release` later calls its `on_memory_reserved`."""
         assert receiver not in self._waiting, "a connection receives one request at a time"
         if self.is_bounded and self.free_bytes <= 0:
             self._waiting[receiver] = size_bytes
@@ -110,11 +115,12 @@ class RequestMemory:
         return True
 
     def finish_receiving(self, receiver: Receiver) -> None:
-        """The request of this connection has come, or never will; its bytes are taken until they are given back."""
+        """Record that the request of a receiver is complete or was abandoned. Its memory stays reserved until
+        `release`."""
         self._receiving.pop(receiver, None)
 
     def release(self, size_bytes: int) -> None:
-        """Frees the bytes of a request, and lets others go on."""
+        """Release the memory of a request, and reserve memory for waiting receivers."""
         self._add_reserved(-size_bytes)
         while self._waiting and self.free_bytes > 0:
             self._is_for_smallest = not self._is_for_smallest
@@ -127,7 +133,7 @@ class RequestMemory:
             receiver.on_memory_reserved(wanted_bytes)
 
     def remove_receiver(self, receiver: Receiver) -> None:
-        """The connection is gone: it waits no more, and receives nothing."""
+        """Remove a closed connection from the waiting and the receiving ones."""
         self._waiting.pop(receiver, None)
         self.finish_receiving(receiver)
 
@@ -158,7 +164,7 @@ class RequestMemory:
 
 
 class UnreadResponses:
-    """What waits behind other answers, and what transports keep for peers that do not keep up."""
+    """The bytes of responses that wait behind earlier ones or in the transports of slow readers."""
 
     __slots__ = ("held_bytes", "limit_bytes")
 
@@ -167,5 +173,5 @@ class UnreadResponses:
         self.held_bytes = 0
 
     def remaining_bytes(self) -> int:
-        """Bytes of records that one more answer may have."""
+        """Return the number of bytes of records that one more response may have."""
         return max(0, self.limit_bytes - self.held_bytes)

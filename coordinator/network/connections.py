@@ -1,4 +1,4 @@
-"""All connections of all listeners: which are let in, and which have been silent for too long.
+"""All connections of all listeners: enforces their limits, and closes idle ones.
 
 Source: KIP-402 and KIP-612 for the limits, Kafka's `ConnectionQuotas`.
 """
@@ -20,26 +20,26 @@ from coordinator.network.tls_handshakes import TlsHandshakes
 _LOG = logging.getLogger("SocketServer")
 
 MAX_CLOSED_REMEMBERED: Final = 10_000
-"""Connections that are gone of which it is known since when."""
+"""The maximum number of closed connections with remembered times."""
 
 
 class OpenConnection(Receiver, Protocol):
-    """A connection, as its endpoint sees it."""
+    """The part of a connection that `Connections` uses."""
 
     @property
     def client(self) -> ClientInfo:
         """The client at the other end."""
 
     def repeated_requests(self) -> Iterable[object]:
-        """What it sends again and again."""
+        """Return the requests that the client repeats."""
 
     @property
     def last_received_ns(self) -> int:
-        """When bytes last came, or left, in monotonic nanoseconds."""
+        """The time of the last byte that arrived or was sent, monotonic nanoseconds."""
 
     @property
     def unanswered_requests(self) -> int:
-        """Requests that were processed and have no answer yet."""
+        """The number of processed requests that have no response yet."""
 
     @property
     def answer_bytes(self) -> int:
@@ -68,7 +68,7 @@ class Connections:
         """Connections that were refused, or closed because of an invalid request."""
         self.closed_idle = 0
         self.failed_handshakes: Counter[str] = Counter()
-        """Counts by the kinds of `tls_handshakes.py`."""
+        """The number of failed handshakes by kind. `tls_handshakes.py` defines the kinds."""
         self.emptied = asyncio.Event()
         """Set while no connection is open."""
         self.emptied.set()
@@ -79,10 +79,11 @@ class Connections:
         self.large_responses = LargeResponseWriter(loop)
         self.large_requests = LargeRequestDecoder(loop, self.memory)
         self.next_id: Callable[[], int] = count(1).__next__
-        """Gives a number that no connection had before."""
+        """Returns a new connection number. Later connections have higher numbers."""
         self._by_id: dict[int, OpenConnection] = {}
         self._closed: dict[int, tuple[int, int, int]] = {}
-        """By number: when bytes last came, or left, when it was closed, and the number of the newest one then."""
+        """Closed connections by number: the time of the last byte, the time of the close (both in monotonic
+        nanoseconds), and the number of the newest connection at the close."""
         self._newest_id = 0
         self._per_address: Counter[str] = Counter()
         self._capacity_callbacks: list[Callable[[], None]] = []
@@ -91,17 +92,17 @@ class Connections:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many as there may be."""
+        """Whether `max.connections` connections are open."""
         return len(self.open) >= self.limits.max_connections
 
     @property
     def full_seconds(self) -> float:
-        """How long new connections have had to wait, since the start."""
+        """The total time in seconds, since the start, in which new connections had to wait for capacity."""
         waiting_ns = clock.monotonic_ns() - self._full_since_ns if self._capacity_callbacks else 0
         return (self._full_ns + waiting_ns) / 1e9
 
     def call_on_capacity(self, on_capacity: Callable[[], None]) -> None:
-        """Calls `on_capacity` when there is place for a new connection again."""
+        """Call `on_capacity` once when the number of connections falls below the limit."""
         if not self._capacity_callbacks:
             self._full_since_ns = clock.monotonic_ns()
             _LOG.warning(
@@ -110,7 +111,7 @@ class Connections:
         self._capacity_callbacks.append(on_capacity)
 
     def admit(self, connection: OpenConnection) -> str | None:
-        """Takes a connection in; why not, when there are too many from its address."""
+        """Add a connection. Return None, or the reason for a rejection if its address has too many connections."""
         address = connection.client.host[1:]
         limit = self.limits.per_ip_overrides.get(address, self.limits.max_connections_per_ip)
         if self._per_address[address] >= limit:

@@ -50,12 +50,12 @@ class WriteBatcher:
         for flush in due:
             try:
                 flush()
-            except Exception as problem:  # noqa: BLE001 - the other connections still get their answers
+            except Exception as problem:  # noqa: BLE001 - the other connections still get their responses
                 _LOG.error("Failed to write to a connection", exc_info=problem)
 
 
 class Endpoint:
-    """One listener's side of its connections."""
+    """The state that the connections of one listener share."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Endpoint:
         node_id: int,
         routes: Routes,
     ) -> None:
-        """Create one listener's side of its connections."""
+        """Create the state of a listener without a bound port."""
         self.loop = connections.loop
         self.listener = listener
         self.write_batcher = write_batcher
@@ -81,7 +81,7 @@ class Endpoint:
         self.next_connection_id = connections.next_id
         self.max_request_bytes = connections.limits.socket_request_max_bytes
         self.port = listener.address.port
-        """Where the listener is bound; known once it is open."""
+        """The bound port of the listener. It is the configured one, which may be 0, until the listener is open."""
         self.fallback_node = Node(node_id, "", -1, listener.name)
         self._connections = connections
         self.node_id = node_id
@@ -130,7 +130,7 @@ class Endpoint:
             node = self._nodes[host] = self._create_node(host)
         return node
 
-    # What a connection reports
+    # Reports of connections
 
     def on_connection_rejected(self, connection: OpenConnection, reason: str) -> None:
         """Count and log a rejected connection."""
@@ -151,7 +151,7 @@ class Endpoint:
         self._log_authentication_failure(connection, f", {mechanism}" if mechanism else "", reason)
 
     def on_handshake_failed(self, connection: OpenConnection, failure: HandshakeFailure) -> None:
-        """A client came no further than TLS."""
+        """Count and log a failed TLS handshake."""
         self._connections.failed_handshakes[failure.kind] += 1
         self._log_authentication_failure(connection, ", TLS handshake", failure.reason)
 
@@ -167,7 +167,7 @@ class Endpoint:
             _LOG.warning("%s %s: %s", what, connection.client.peer, reason)
 
     def on_handler_failed(self, connection: OpenConnection, problem: Exception) -> None:
-        """Answering a request failed for a reason that is ours; the connection is being closed."""
+        """Log a request that failed because of a defect of groupd. The connection closes itself."""
         _LOG.error(
             "Closing connection from %s: a request could not be answered",
             connection.client.peer,

@@ -28,7 +28,8 @@ from protocol.primitives import TooLong
 _LOG: Final = logging.getLogger("SocketServer")
 
 MAX_RESPONSE_BYTES: Final = 100_000_000
-"""What librdkafka takes at most (`receive.message.max.bytes`), and as much as a request may have."""
+"""The maximum size of a response in bytes. It equals librdkafka's `receive.message.max.bytes` and the maximum
+size of a request."""
 UNREAD_LIMIT_BYTES: Final = 64 * 1024 * 1024
 READ_PERIOD_S: Final = 5.0
 READ_PERIODS: Final = 6
@@ -37,7 +38,7 @@ POLL_INTERVAL_S: Final = 0.05
 
 
 class ResponseTooLarge(Exception):
-    """An answer has more bytes than any may have."""
+    """A response exceeds the maximum size."""
 
 
 class _LargeResponse(NamedTuple):
@@ -55,13 +56,13 @@ class _UnreadLargeResponses(NamedTuple):
     end_position_bytes: int
 
     def unread_bytes(self, connection: ReplyConnection) -> int:
-        """What the peer has not read of them."""
+        """Return the number of unread bytes of these responses."""
         after_end_bytes = max(0, self.end_position_bytes - connection.read_bytes)
         return min(self.size_bytes, after_end_bytes, connection.answer_bytes)
 
 
 class LargeResponseWriter:
-    """The large answers of all connections. All methods belong to the loop's thread."""
+    """Writes the large responses of all connections. All methods belong to the event loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -96,7 +97,9 @@ class LargeResponseWriter:
 
     async def _write(self, large: _LargeResponse) -> None:
         reply, frame = large.reply, bytearray()
-        reply.on_abandoned = None  # it would keep the reply, and the frame in it, until the next collection
+        reply.on_abandoned = (
+            None  # otherwise it would keep the reply and its frame until a garbage collection
+        )
         try:
             await self._loop.run_in_executor(
                 None, reply.encoder.write, large.response, reply.correlation_id, frame, MAX_RESPONSE_BYTES
@@ -120,7 +123,7 @@ class LargeResponseWriter:
         )
 
     def _count_unread_bytes(self) -> int:
-        """What peers have not read of the answers that they were given here."""
+        """Return the number of large-response bytes that peers have not read."""
         unread = {
             connection: given.unread_bytes(connection)
             for connection, given in self._unread_by_connection.items()
@@ -162,7 +165,7 @@ class LargeResponseWriter:
 
 
 class _UndecodedRequest:
-    """A large request that waits for its decoding, or is being decoded."""
+    """A large request that waits for a decoder, or is being decoded."""
 
     __slots__ = (
         "arrival",
@@ -196,26 +199,26 @@ class _UndecodedRequest:
         self.is_abandoned = False
 
     def decode(self) -> Any:
-        """The message. Raises Malformed."""
+        """Return the decoded request. Raises Malformed."""
         frame, self.frame = self.frame, b""
         return self.route.decode_large(frame, self.body)
 
     def handle(self, decoded: "asyncio.Future[Any]") -> object:
-        """Pass the message to the handler, at the time of now. Raises what the decoder raised."""
+        """Pass the decoded request to the handler, with the current time. Raises the error of the decoder."""
         message = decoded.result()
         self.arrival.advance(clock.monotonic_ns())
         return self.route.handle(message, self.context)
 
 
 class LargeRequestDecoder:
-    """The large requests of all connections. All methods belong to the loop's thread."""
+    """Decodes the large requests of all connections. All methods belong to the event loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, memory: RequestMemory) -> None:
         self._loop = loop
         self._memory = memory
         self._waiting: deque[_UndecodedRequest] = deque()
         self._undecoded: dict[object, _UndecodedRequest] = {}
-        """Those that are not decoded, by connection; a connection has one at most."""
+        """The undecoded requests by connection. A connection has at most one."""
         self._is_busy = False
 
     def add_request(
@@ -227,10 +230,10 @@ class LargeRequestDecoder:
         body: int,
         arrival: clock.Arrival,
     ) -> None:
-        """Decode a request in a thread, then have it answered. It blocks its connection until then.
+        """Decode a request in a thread, then pass it to its handler. It blocks its connection until then.
 
         Args:
-            body: where the body begins in the frame.
+            body: the position of the body in the frame.
             arrival: the instant of the request that is being processed, for the coordinators.
         """
         large = _UndecodedRequest(connection, route, context, frame, body, arrival)
@@ -242,8 +245,8 @@ class LargeRequestDecoder:
             self._decode_next()
 
     def holds_request(self, connection: object, size_bytes: int) -> bool:
-        """Whether the request of a connection is here, and not decoded. The bytes that were reserved for it are
-        given back when it is."""
+        """Return whether the request of a connection is here and not decoded. If it is, its reserved memory is
+        released after the decoding."""
         large = self._undecoded.get(connection)
         if large is None:
             return False
@@ -251,7 +254,7 @@ class LargeRequestDecoder:
         return True
 
     def _on_connection_lost(self, large: _UndecodedRequest) -> None:
-        """The connection is lost."""
+        """Drop the request of a closed connection."""
         large.is_abandoned = True
         if large in self._waiting:
             self._waiting.remove(large)
@@ -268,7 +271,7 @@ class LargeRequestDecoder:
         large = self._waiting.popleft()
         try:
             decoding = self._loop.run_in_executor(None, large.decode)
-        except Exception as problem:  # noqa: BLE001 - no thread can be started: the requests behind it may succeed
+        except Exception as problem:  # noqa: BLE001 - no thread could be started; later requests may succeed
             decoding = self._loop.create_future()
             decoding.set_exception(problem)
         decoding.add_done_callback(partial(self._on_decoded, large))
@@ -278,6 +281,6 @@ class LargeRequestDecoder:
         self._decode_next()
         if done.cancelled():
             return
-        done.exception()  # asyncio would report one that is not read
+        done.exception()  # otherwise asyncio reports an exception that was never retrieved
         if not large.is_abandoned:
             large.reply.complete_with(large.handle, done)

@@ -29,7 +29,7 @@ _PRIVILEGED_PORTS: Final = range(1, 1024)
 
 
 class ListeningSocket:
-    """A socket that accepts connections. It is closed by `close`."""
+    """A socket that accepts connections. `close` closes it."""
 
     def __init__(
         self,
@@ -42,9 +42,10 @@ class ListeningSocket:
     ) -> None:
         """Create the listening side of a bound socket.
 
-        It accepts a number of connections in a row before other work runs. It calls `has_capacity` before
-        each one, and pauses without capacity. It passes each connection with the name of its peer on. The
-        logger gets problems."""
+        It accepts up to `accepts_per_turn` connections before other callbacks run. It calls `has_capacity` before
+        each one, and pauses without capacity. It passes each accepted socket and the address of its peer to
+        `on_accepted`. `logger` is the name of the logger for errors.
+        """
         listening.setblocking(False)
         self._loop = loop
         self._socket = listening
@@ -57,13 +58,13 @@ class ListeningSocket:
         self._is_closed = False
 
     def open(self) -> None:
-        """Lets connections in, from now on or again."""
+        """Start to accept connections, or resume after `pause`."""
         self._retry = None
         if not self._is_closed:
             self._loop.add_reader(self._socket, self._accept)
 
     def pause(self) -> None:
-        """Lets them wait in the system's backlog, until `open` is called."""
+        """Stop accepting connections until `open` is called. New ones wait in the backlog of the system."""
         self._loop.remove_reader(self._socket)
 
     def close(self) -> None:
@@ -130,7 +131,7 @@ def _bind_all(address: Address, backlog: int, sockets: list[socket.socket]) -> N
         return
     host: str | bytes | None = address.host or None
     if pack_address(address.host):
-        host = address.host.encode()  # text would load the tables of international names
+        host = address.host.encode()  # a str would load the tables of internationalized names
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     missing: OSError | None = None
     for family, _, _, _, sockaddr in dict.fromkeys(found):
@@ -147,7 +148,7 @@ def _bind_all(address: Address, backlog: int, sockets: list[socket.socket]) -> N
 
 
 def _describe_bind_error(address: Address, option: str, error: OSError | UnicodeError) -> str:
-    """Why an address cannot be had, and what to do."""
+    """Return the reason why an address cannot be bound, and the fix."""
     host, port = address
     if isinstance(error, UnicodeError):
         return f"{host} is not a valid host name"
@@ -168,5 +169,5 @@ def _describe_bind_error(address: Address, option: str, error: OSError | Unicode
             f"ports below {_PRIVILEGED_PORTS.stop} are privileged, and groupd runs as user id {os.geteuid()}. "
             f"Use a higher one, such as {option} {Address(host, 10_000 + port)}"
         )
-    # create_server adds the address in its own form.
+    # create_server appends the address in a form of its own.
     return format_error_reason(OSError(error.errno, os.strerror(error.errno)) if error.errno else error)

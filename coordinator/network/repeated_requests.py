@@ -76,7 +76,7 @@ class Repetition(NamedTuple):
     repeat: Repeat
     """Answers a repetition. Without gaps, it returns `response` or None."""
     gaps: tuple[Gap, ...] = ()
-    """In the order of the frame; without the correlation id."""
+    """The gaps in the order of the frame, without the correlation id."""
 
 
 class AnsweredRequest(NamedTuple):
@@ -198,7 +198,7 @@ class RepeatedRequests:
         """The number of commits that are not added, because earlier ones were not repeated. The connection counts
         them."""
         self.shapes: dict[int, list[FrameShape]] = {}
-        """By the length of the frame."""
+        """The shapes of cached requests by the length of the frame in bytes."""
         self.equal_sizes: set[bytes] = set()
         """The first bytes, with the size, of cached requests without gaps, of which one read may have several."""
         self._clear()

@@ -1,7 +1,8 @@
-"""The outgoing half of a connection: the queue of its replies, and the limits that hold up processing.
+"""The outgoing half of a connection: the queue of its replies, and the limits at which processing stops.
 
-A response that cannot be given at once has a reply in the queue; later responses wait behind it. How much may wait
-there, and behind a peer that does not read, is bounded: beyond it no further request is processed.
+A response that cannot be given at once has a reply in the queue; later responses wait behind it. The bytes that
+wait there, or for a peer that does not read, are bounded. Beyond the bound the connection processes no further
+request.
 """
 
 import asyncio
@@ -20,16 +21,16 @@ from protocol.primitives import Malformed, TooLong
 
 MAX_OPEN_REPLIES: Final = 512
 MAX_HELD_OUTPUT_BYTES: Final = 1024 * 1024
-"""Responses that may wait behind an open reply before processing stops."""
+"""The size of the responses behind an open reply at which processing stops, in bytes."""
 MAX_COMBINED_BYTES: Final = 256 * 1024
-"""Answers up to this size leave together."""
+"""The maximum size of responses that are joined into one write, in bytes."""
 LINGER_S: Final = 5.0
-"""How long a connection that is being closed may take to read its last answers."""
+"""The time in which a peer must read its last responses when the connection closes, in seconds."""
 
 
 class ReplyQueue(asyncio.Protocol):
-    """Keeps the responses of a connection in the order of its requests. `_is_held`: no further request is
-    processed for now."""
+    """Keeps the responses of a connection in the order of its requests. While `_is_held` is set, no further
+    request is processed."""
 
     __slots__ = (
         "_blocking_replies",
@@ -84,38 +85,39 @@ class ReplyQueue(asyncio.Protocol):
 
     @abstractmethod
     def on_memory_reserved(self, size_bytes: int) -> None:
-        """There is memory for the request that this connection has waited to receive."""
+        """Continue to receive the request for which the connection waited. Its memory is reserved now."""
 
     @abstractmethod
     def repeated_requests(self) -> Iterator[object]:
-        """What it sends again and again."""
+        """Return the requests that the client repeats."""
 
     @property
     @abstractmethod
     def received_bytes(self) -> int:
-        """How much of the request that is being received has come; all of it, where that is for us to do."""
+        """The number of received bytes of the incoming request. It is the full size while groupd itself delays
+        the request."""
 
     @abstractmethod
     def abort_receiving(self) -> None:
-        """Others wait for the memory of this request, and it does not come."""
+        """Close the connection because other requests wait for memory and its own request does not arrive."""
 
-    # How much waits
+    # The amount of waiting output
 
     def pause_writing(self) -> None:
-        """The peer reads slower than it asks."""
+        """Hold the connection, because the peer reads more slowly than groupd writes."""
         self._is_write_paused = self._is_held = True
         if self._transport is not None:
             self._set_unread_bytes(self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """The peer has caught up."""
+        """Resume processing, because the peer has read most of its data."""
         self._is_write_paused = False
         self._set_unread_bytes(0)
         self._update_hold()
         self._process_pending()
 
     def _count_held_output(self, size_bytes: int) -> None:
-        """Counts answers that wait for others, or no longer do."""
+        """Add to the size of the responses that wait behind earlier ones. A negative size removes them."""
         self._held_output += size_bytes
         self._endpoint.unread_responses.held_bytes += size_bytes
 
@@ -124,7 +126,7 @@ class ReplyQueue(asyncio.Protocol):
         self._unread_bytes = size_bytes
 
     def _update_hold(self) -> bool:
-        """Decides whether processing is held; called whenever something that matters for it has changed."""
+        """Recompute whether processing is held. Called after each change of a condition."""
         self._is_held = (
             self._is_write_paused
             or self._is_queued
@@ -138,7 +140,7 @@ class ReplyQueue(asyncio.Protocol):
     # Replies
 
     def open_reply(self, encoder: ResponseEncoder, correlation_id: int, blocks: bool) -> QueuedReply:
-        """Open the reply of the request that is being processed. See `RequestContext.defer`."""
+        """Open the reply of the current request. See `RequestContext.defer`."""
         reply = QueuedReply(self, encoder, correlation_id, blocks, clock.monotonic_ns())
         self._replies.append(reply)
         if blocks:
@@ -149,7 +151,7 @@ class ReplyQueue(asyncio.Protocol):
         return reply
 
     def _queue_response(self, encoder: ResponseEncoder, correlation_id: int, response: object) -> None:
-        """Queue a response that is complete behind replies that are not."""
+        """Queue a complete response behind open replies."""
         reply = self.open_reply(encoder, correlation_id, False)
         frame = bytearray()
         if response is not NO_RESPONSE:
@@ -163,7 +165,7 @@ class ReplyQueue(asyncio.Protocol):
         self._update_hold()
 
     def _queue_frame(self, frame: bytes | bytearray, out: bytearray) -> None:
-        """Add a response to `out`, or queue it behind replies that are not complete. No metric counts it."""
+        """Add a complete frame to `out`, or queue it behind open replies. No metric counts it."""
         if self._replies:
             reply = QueuedReply(self, self._replies[0].encoder, 0, False, opened_ns=0, frame=frame)
             self._count_held_output(len(frame))
@@ -180,7 +182,7 @@ class ReplyQueue(asyncio.Protocol):
         self._endpoint.large_responses.add_response(reply, response)
 
     def block(self, reply: QueuedReply) -> None:
-        """Process no further request until a reply is complete that did not block until now."""
+        """Stop processing until a reply is complete that has not blocked the connection so far."""
         if not reply.blocks:
             reply.blocks = self._is_held = True
             self._blocking_replies += 1
@@ -200,7 +202,7 @@ class ReplyQueue(asyncio.Protocol):
             self._endpoint.write_batcher.schedule_flush(self._send_complete_replies)
 
     def fail(self, problem: Exception) -> None:
-        """Close the connection, since a request has failed."""
+        """Close the connection, because a request has failed."""
         if isinstance(problem, Malformed):
             self._endpoint.on_invalid_request(self, str(problem))
             self.close()
@@ -212,7 +214,7 @@ class ReplyQueue(asyncio.Protocol):
         self.abort()
 
     def _send_complete_replies(self) -> None:
-        """Send the complete replies at the head of the queue, and process the requests that were held back."""
+        """Send the complete replies at the head of the queue, and process the held requests."""
         self._is_flush_due = False
         replies, transport = self._replies, self._transport
         if transport is None:
@@ -248,11 +250,12 @@ class ReplyQueue(asyncio.Protocol):
         if self._has_eof:
             self._close_if_done()
 
-    # The end of what a peer sends
+    # The end of the client's input
 
     def eof_received(self) -> bool:
-        """The client sends nothing more. What waits for others is not answered, as in Kafka; but what the daemon is
-        at work on, or has not come to, is still done: it may be a Produce that wants no answer."""
+        """Handle the end of the client's input. As in Kafka, requests that wait for other clients get no
+        response. Requests that are buffered or being processed are still completed, because a Produce with acks=0
+        expects no response."""
         self._has_eof = self._has_work
         return self._has_eof
 
@@ -272,10 +275,10 @@ class ReplyQueue(asyncio.Protocol):
             transport.write(data)
         return bytearray()
 
-    # Ending
+    # Closing
 
     def _abandon_replies(self) -> None:
-        """The connection is lost."""
+        """Abandon all replies, because the connection is lost."""
         self._set_unread_bytes(0)
         self._count_held_output(-self._held_output)
         replies, self._replies = self._replies, deque()
@@ -285,29 +288,30 @@ class ReplyQueue(asyncio.Protocol):
 
     @property
     def unanswered_requests(self) -> int:
-        """Requests that were processed and have no answer yet."""
+        """The number of processed requests that have no response yet."""
         return sum(reply.frame is None for reply in self._replies)
 
     @property
     def read_bytes(self) -> int:
-        """How many bytes have left, all in all; those of repeated requests aside."""
+        """The number of bytes that were sent since the connection opened, without those of repeated requests."""
         transport = self._transport
         return self._written_bytes - (0 if transport is None else transport.get_write_buffer_size())
 
     @property
     def answer_bytes(self) -> int:
-        """The size of the answers that have not left yet."""
+        """The size of the unsent responses, in bytes."""
         transport = self._transport
         return self._held_output + (0 if transport is None else transport.get_write_buffer_size())
 
     def is_idle_since(self, oldest_ns: int) -> bool:
-        """Whether nothing came or left since then, and nothing is being answered. Asked from time to time."""
+        """Return whether no byte arrived or was sent since `oldest_ns` (monotonic nanoseconds) and no request is
+        pending. Called periodically."""
         transport = self._transport
         if self._replies or transport is None:
             return False
         unsent_bytes = transport.get_write_buffer_size()
         if unsent_bytes < self._unsent_bytes:
-            self.last_received_ns = clock.monotonic_ns()  # it reads, if slowly
+            self.last_received_ns = clock.monotonic_ns()  # the peer reads, if slowly
         self._unsent_bytes = unsent_bytes
         return self.last_received_ns < oldest_ns
 

@@ -35,16 +35,17 @@ LATENCY_BOUNDS_NS: Final = tuple(
 _FIRST_BOUND_NS: Final = LATENCY_BOUNDS_NS[0]
 SIZE_AND_CORRELATION: Final = BinaryFormat(">ii")
 MAX_INLINE_BYTES: Final = 256 * 1024
-"""A longer response is not encoded on the event loop: see `large_messages.py`. Nearly all are shorter."""
+"""The maximum size in bytes of a response that is encoded on the event loop. `large_messages.py` encodes longer
+ones in a thread."""
 
 
 class ClientInfo(Struct, frozen=True):
     """The client of a connection. The connection replaces it when the client id or the principal changes."""
 
     client_id: str
-    """The name that the client gives itself; "" before its first request."""
+    """The client id of the last request; "" before the first request."""
     host: str
-    """Its address, with Java's leading slash ("/127.0.0.1")."""
+    """The IP address of the client, with Java's leading slash ("/127.0.0.1")."""
     connection_id: int
     """A number that no other connection of this process has."""
     principal: Principal
@@ -56,7 +57,7 @@ class ClientInfo(Struct, frozen=True):
 
 
 class ApiCounts:
-    """What the metrics know of one API: answers by latency bucket, and the sum of the latencies."""
+    """The metrics of one API: responses by latency bucket, and the sum of the latencies in nanoseconds."""
 
     __slots__ = ("buckets", "sum_ns")
 
@@ -65,14 +66,14 @@ class ApiCounts:
         self.sum_ns = 0
 
     def copy(self) -> "ApiCounts":
-        """The counts as they are now."""
+        """Return a copy of the counts."""
         copied = ApiCounts()
         copied.buckets = self.buckets.copy()
         copied.sum_ns = self.sum_ns
         return copied
 
     def count_responses(self, latency_ns: int, count: int = 1) -> None:
-        """Counts `count` answers that took `latency_ns` each."""
+        """Count `count` responses with a latency of `latency_ns` nanoseconds each."""
         if latency_ns <= _FIRST_BOUND_NS:
             self.buckets[0] += count
         else:
@@ -92,15 +93,16 @@ class ResponseEncoder:
         self._header = bytes(9 if has_flexible_response_header(api, version) else 8)
         self._write_body: Callable[[Any, bytearray, int], None] | None = None
         self._has_records = api.key is ApiKey.FETCH
-        """Whether an answer carries records, which have a bound of their own."""
+        """Whether responses carry records. Records have a size limit of their own."""
 
     def write(
         self, response: Any, correlation_id: int, out: bytearray, most_bytes: int | None = None
     ) -> None:
-        """Appends the frame of a response, size included.
+        """Append the frame of a response, size included.
 
-        Raises TooLong, and `out` is as before, when it has more than `most_bytes`; None: more than may be written
-        while others wait."""
+        Raises TooLong, and leaves `out` unchanged, if the response has more than `most_bytes` bytes. None means
+        `MAX_INLINE_BYTES`, not counting the records of a Fetch.
+        """
         write = self._write_body
         if write is None:
             write = self._write_body = bounded_writer(self.api.response, self.version)
@@ -119,12 +121,13 @@ class ResponseEncoder:
 
 
 def _count_record_bytes(response: Any) -> int:
-    """The records in an answer to Fetch: they are copied as they are, and have a bound of their own."""
+    """Return the size of the records in a Fetch response. They are copied unchanged and have a limit of their
+    own."""
     return sum(len(part.records or b"") for topic in response.responses for part in topic.partitions)
 
 
 class ReplyConnection(Protocol):
-    """A connection, as the replies of its requests see it."""
+    """The part of a connection that the replies of its requests use."""
 
     @property
     def client(self) -> ClientInfo:
@@ -132,26 +135,26 @@ class ReplyConnection(Protocol):
 
     @property
     def answer_bytes(self) -> int:
-        """The size of the responses that have not left yet."""
+        """The size of the unsent responses, in bytes."""
 
     @property
     def read_bytes(self) -> int:
-        """The number of bytes that have left since the connection was opened."""
+        """The number of bytes that were sent since the connection was opened."""
 
     def open_reply(self, encoder: ResponseEncoder, correlation_id: int, blocks: bool) -> "QueuedReply":
         """Open the reply of the current request. `blocks` tells whether it blocks the connection."""
 
     def block(self, reply: "QueuedReply") -> None:
-        """Process no further request until a reply is complete that did not block until now."""
+        """Stop processing until a reply is complete that has not blocked the connection so far."""
 
     def add_frame(self, reply: "QueuedReply", frame: bytearray) -> None:
-        """Complete a reply with an encoded frame, which is empty where nothing is sent."""
+        """Complete a reply with an encoded frame. The frame is empty if no response is sent."""
 
     def encode_in_thread(self, reply: "QueuedReply", response: object) -> None:
         """Complete a reply with a response that is too long to be encoded on the event loop."""
 
     def fail(self, problem: Exception) -> None:
-        """Close the connection, since a request has failed."""
+        """Close the connection, because a request has failed."""
 
     def close(self) -> None:
         """Send the complete replies, then close the connection."""
@@ -169,9 +172,9 @@ class QueuedReply(Reply):
     blocks: bool
     """Whether the connection processes no other request until the reply is complete."""
     opened_ns: int
-    """Monotonic time in nanoseconds; 0 for a response that no metric counts."""
+    """The time when the reply was opened, monotonic nanoseconds; 0 for a response that no metric counts."""
     frame: bytes | bytearray | None = None
-    """The encoded response, once it is complete; empty where nothing is sent."""
+    """The encoded response after it is complete. It is empty if no response is sent."""
 
     def send(self, response: object) -> None:
         assert self.frame is None, "answered twice"
@@ -187,7 +190,7 @@ class QueuedReply(Reply):
             except TooLong:
                 self.connection.encode_in_thread(self, response)
                 return
-            except Exception as problem:  # noqa: BLE001 - a component that completes many replies goes on
+            except Exception as problem:  # noqa: BLE001 - the caller completes other replies too
                 self.connection.fail(problem)
                 return
         self.connection.add_frame(self, frame)
@@ -214,12 +217,12 @@ class RequestContext(Struct, frozen=True, eq=False):
     encoder: ResponseEncoder
     correlation_id: int
     connection: ReplyConnection | None
-    """None for a request of groupd itself, which comes with its reply."""
+    """The connection, or None for a request that groupd itself makes. Such a request brings its own reply."""
     api_version: int
     is_large: bool = False
-    """Whether the request has so many elements that its handler works in steps."""
+    """Whether the handler must work in steps because the request has many elements."""
     open_reply: DeferReply | None = None
-    """Opens the reply; None: the connection does."""
+    """Opens the reply. None: the connection opens it."""
 
     @property
     def api_name(self) -> str:

@@ -24,8 +24,8 @@ from protocol.primitives import DecodingBudget, Malformed, TooManyElements
 
 
 class AuthenticationCounts:
-    """Counts of SASL authentications of all listeners, since the start. Keys are listener and mechanism, ""
-    for one that is not there."""
+    """Counts of SASL authentications of all listeners since the start. Keys are listener and mechanism; "" stands
+    for an unknown one."""
 
     __slots__ = (
         "expired_connections",
@@ -39,13 +39,13 @@ class AuthenticationCounts:
         self.succeeded: Counter[tuple[str, str]] = Counter()
         self.failed: Counter[tuple[str, str]] = Counter()
         self.reauthentications: Counter[tuple[str, str]] = Counter()
-        """Re-authentications."""
+        """Successful re-authentications."""
         self.failed_reauthentications: Counter[tuple[str, str]] = Counter()
         self.expired_connections = 0
-        """Closed for a request that came after the end of its session."""
+        """Connections that were closed because a request arrived after the end of their session."""
 
     def copy(self) -> "AuthenticationCounts":
-        """The counts as they are now."""
+        """Return a copy of the counts."""
         return deepcopy(self)
 
 
@@ -53,13 +53,12 @@ Handler = Callable[[Any, RequestContext], object]
 """Takes a request and its context; returns the response, or one of `coordinator.core.response_status`."""
 
 MAX_INLINE_ELEMENTS: Final = 2_000
-"""A request of more, in all its arrays, is not decoded on the loop: see `large_messages.py`. So many of anything
-take milliseconds from bytes to answer."""
+"""The maximum number of elements, in all arrays together, of a request that is decoded on the event loop.
+`large_messages.py` decodes larger ones in a thread, because decoding and answering them takes milliseconds."""
 
 
 class Route(ResponseEncoder):
-    """The decoder, handler and encoder of one version of an API. Made when that version is first asked
-    for."""
+    """The decoder, handler and encoder of one version of an API. Created when a client first uses the version."""
 
     __slots__ = ("_decode_large", "create_repetition", "decode", "handle", "is_flexible")
 
@@ -74,18 +73,19 @@ class Route(ResponseEncoder):
         super().__init__(api, version, counts)
         self.handle = handle
         self.create_repetition = create_repetition
-        """None: requests of the API are not cached."""
+        """Creates the repetition of an answered request. None: requests of the API are not cached."""
         self.is_flexible = version in api.flexible
-        """Whether a tagged section ends the request header."""
+        """Whether the request header ends with tagged fields."""
         budget = DecodingBudget(api.max_elements)
         if api.max_elements > MAX_INLINE_ELEMENTS:
             budget = DecodingBudget(MAX_INLINE_ELEMENTS, too_many_error=TooManyElements)
         self.decode = request_decoder(api.request, version, budget)
-        """Raises Malformed; TooManyElements for a request that is to be decoded elsewhere, by `decode_large`."""
+        """Decodes a request. Raises Malformed, or TooManyElements for a request that `decode_large` must decode."""
         self._decode_large: Callable[..., Any] | None = None
 
     def decode_large(self, frame: bytes, position: int) -> Any:
-        """A request with all elements that its API allows. Raises Malformed. In any thread, one at a time."""
+        """Decode a request without a limit of elements. Raises Malformed. Any thread may call it, one call at a
+        time."""
         decode = self._decode_large
         if decode is None:
             decode = request_decoder(self.api.request, self.version, DecodingBudget(self.api.max_elements))
@@ -134,7 +134,7 @@ class Routes:
         self.by_version: dict[int, Route] = {}
         """Routes by api key << 16 | version. `find_route` adds missing ones."""
         self.epoch = object()
-        """The identity of the handlers of this table; another one after each change of an interceptor."""
+        """The identity of the current handlers. Each change of an interceptor replaces it."""
         self.counts = create_counts() if counts is None else counts
 
     def with_handlers(self, handlers: Mapping[int, Handler]) -> "Routes":

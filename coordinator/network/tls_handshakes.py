@@ -31,7 +31,7 @@ HANDSHAKE_FAILURE_KINDS: Final = (
 
 
 class HandshakeFailure(NamedTuple):
-    """One of the kinds above, for metrics, and a text."""
+    """The kind of a failure, which is one of the constants above and a metric label, and its text for the log."""
 
     kind: str
     reason: str
@@ -73,7 +73,7 @@ _BY_REASON: Final = {
 
 
 def classify_failure(error: OSError) -> HandshakeFailure:
-    """Why a handshake failed with this error."""
+    """Return the kind and the text of a handshake failure from its error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return HandshakeFailure(
             "certificate", f"its certificate is not trusted by ssl.truststore: {error.verify_message}"
@@ -86,15 +86,15 @@ def classify_failure(error: OSError) -> HandshakeFailure:
 
 
 def create_timeout_failure(timeout_s: float) -> HandshakeFailure:
-    """Why one failed that took longer than this."""
+    """Return the failure of a handshake that exceeded its time in seconds."""
     return HandshakeFailure("timeout", f"it took longer than {timeout_s:g} s (authentication.timeout.ms)")
 
 
 MAX_CONCURRENT: Final = 32
 MAX_STARTED: Final = 500
-"""Handshakes that have begun and are not over, of about 250 kB each."""
+"""The maximum number of unfinished handshakes. Each takes about 250 kB."""
 MIN_DURATION_S: Final = 1.0
-"""How long each of so many has at least."""
+"""The time that each handshake has at least, even when `MAX_STARTED` are unfinished, in seconds."""
 _POLL_INTERVAL_S: Final = 0.05
 MAX_STARTS_PER_ITERATION: Final = 4
 """The maximum number of handshakes that begin in one iteration of the event loop, because the beginning is the
@@ -108,12 +108,12 @@ SHUTDOWN_TIMEOUT_S: Final = 5.0
 """The time in which a client must read the last bytes and confirm the end of TLS, seconds. The default of
 event loops is 30 s."""
 _HANDSHAKE: Final = b"\x16"
-"""What TLS begins with."""
+"""The first byte of a TLS handshake."""
 _READ_BYTES: Final = 4096
 
 
 class HandshakeFailedError(Exception):
-    """The connection does not come to be."""
+    """A connection could not complete its TLS handshake."""
 
 
 class TlsHandshakes:
@@ -124,7 +124,7 @@ class TlsHandshakes:
         self._permits = asyncio.Semaphore(MAX_CONCURRENT)
         self._starts = asyncio.Semaphore(MAX_STARTS_PER_ITERATION)
         self._started: dict[asyncio.Timeout, int] = {}
-        """When each began (monotonic, in milliseconds), from the oldest."""
+        """The start time of each unfinished handshake in monotonic milliseconds, the oldest first."""
         self._memory = MemoryTrim(loop)
 
     async def perform_handshake(
@@ -135,9 +135,12 @@ class TlsHandshakes:
         protocol_factory: Callable[[], asyncio.BaseProtocol],
         on_failed: Callable[[HandshakeFailure], None],
     ) -> None:
-        """Leaves the socket to what `protocol_factory` makes. Raises HandshakeFailedError, after telling
-        `on_failed` why unless the client left without a word, and OSError where the system refuses. Whatever
-        comes, cancelling too, the socket is then closed."""
+        """Perform the handshake of an accepted socket, and connect it to the protocol of `protocol_factory`.
+
+        The socket is closed after any error, also after a cancellation. `timeout_s` is in seconds. Raises
+        HandshakeFailedError after calling `on_failed` with the reason, which is not called if the client closed
+        the connection without sending anything. Raises OSError if the system refuses a call.
+        """
         ends_ms = clock.monotonic_ms() + timeout_s * 1000
         ours, is_failed = accepted, False
         permit = _HandshakePermit()
@@ -150,7 +153,7 @@ class TlsHandshakes:
                     await self._wait_for_capacity()
             except TimeoutError:
                 raise _HandshakeError(create_timeout_failure(timeout_s)) from None
-            ours = accepted.dup()  # the other one is the event loop's from now on
+            ours = accepted.dup()  # the event loop owns the other one from now on
             left_s = max(0.001, (ends_ms - clock.monotonic_ms()) / 1000)
             await self._run_handshake(accepted, context, left_s, protocol_factory, permit)
         except _HandshakeError as failure:
@@ -192,7 +195,7 @@ class TlsHandshakes:
                 await asyncio.sleep(min(left_s, _POLL_INTERVAL_S))
             else:
                 del self._started[oldest]
-                oldest.reschedule(0)  # at once
+                oldest.reschedule(0)  # expires it at once
 
     async def _run_handshake(
         self,
@@ -202,11 +205,11 @@ class TlsHandshakes:
         protocol_factory: Callable[[], asyncio.BaseProtocol],
         permit: "_HandshakePermit",
     ) -> None:
-        """Raises _HandshakeError."""
+        """Run the TLS handshake on the event loop. Raises _HandshakeError."""
         await self._starts.acquire()
         self._loop.call_soon(self._starts.release)
         unsent = _UnsentAlert()
-        _UNSENT_ALERT.set(unsent)  # for the callbacks of this task, of which the handshake is one
+        _UNSENT_ALERT.set(unsent)  # for the callbacks of this task, which include the handshake
         timer = self._loop.call_later(PERMIT_DURATION_S, permit.release)
         limit = asyncio.timeout(None)
         try:
@@ -221,7 +224,7 @@ class TlsHandshakes:
                 )
         except OSError as error:
             failure = EVICTED if limit.expired() else classify_failure(error)
-            # Its traceback would keep the transport, with its buffers, until the next full collection of garbage.
+            # The traceback would keep the transport with its buffers until the next full garbage collection.
             raise _HandshakeError(failure, unsent.alert) from error.with_traceback(None)
         finally:
             self._started.pop(limit, None)
@@ -246,14 +249,14 @@ class _HandshakeError(Exception):
 
 
 class _UnsentAlert:
-    """What one handshake has still to say once it has failed."""
+    """The unsent alert of a failed handshake."""
 
     def __init__(self) -> None:
         self.outgoing: ssl.MemoryBIO | None = None
         self.alert = b""
 
     def capture_alert(self) -> None:
-        """Takes it, before the event loop throws it away."""
+        """Save the alert before the event loop discards it."""
         if self.outgoing is not None:
             self.alert = self.outgoing.read()
 
@@ -304,20 +307,21 @@ class _HandshakePermit:
         self._permits = permits
 
     def release(self) -> None:
-        """Once; after that nothing happens."""
+        """Release the permit. Further calls do nothing."""
         if self._permits is not None:
             self._permits.release()
             self._permits = None
 
 
 HANDSHAKES_PER_TRIM: Final = 100
-"""Fewer leave too little behind."""
+"""The number of failed handshakes for one call. Fewer leave too little free memory behind."""
 TRIM_DELAY_S: Final = 2.0
-"""Between two calls at least, and after the last handshakes: their connections linger for a second."""
+"""The delay in seconds after the last handshake and between two calls. Closed connections linger for a second."""
 
 
 class MemoryTrim:
-    """Counts handshakes. All methods belong to the event loop's thread."""
+    """Counts failed handshakes, and returns free memory to the system. All methods belong to the event loop's
+    thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -341,7 +345,7 @@ class MemoryTrim:
 
 def find_malloc_trim() -> Callable[[int], object] | None:
     """Return glibc's `malloc_trim`; None for another C library."""
-    # A daemon without such storms does without ctypes.
+    # Only a daemon with many failed handshakes needs ctypes.
     import ctypes
 
     found: Callable[[int], object] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
