@@ -1,9 +1,9 @@
 """`Files` for the event loop: aiofiles runs calls that may wait for the disk in the loop's executor.
 
-Each call becomes calls of the wrapped `Files`, one after the other. So a simulated file system with failures, torn
-writes or lost writes sees all of them. A thread cannot be interrupted: a cancelled caller returns after the call in
-progress has ended and its files are cleaned up. Each call costs a change of threads. So use it for files that are
-replaced now and then, never for appends to logs.
+Each call becomes calls of the wrapped `Files`, one after the other. So a simulated file system with failures,
+torn writes or lost writes sees all of them. A thread cannot be interrupted: a cancelled caller returns after the
+call in progress has ended and its files are cleaned up. Each call costs a change of threads. So use it for files
+that are replaced from time to time, never for appends to logs.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeVar
 from storage.files import TEMPORARY_SUFFIX, File, Files
 
 WRITE_BUFFER_BYTES: Final = 256 * 1024
-"""The size of a write: a change of threads costs as much as the encoding of a hundred records."""
+"""The size of a write in bytes. A change of threads costs as much as the encoding of a hundred records."""
 
 T = TypeVar("T")
 
@@ -109,9 +109,8 @@ class NewFile:
         self._is_synced = True
 
     async def put_in_place(self) -> None:
-        """Rename the file to its path, durably, and replace an existing file. The rename waits for no disk and runs
-        before any other callback of the loop, so the caller's earlier checks still hold.
-        """
+        """Rename the file to its path, durably, and replace an existing file. The rename does not wait for the
+        disk. It runs before any other callback of the loop, so the caller's earlier checks still hold."""
         assert self._is_synced, self._path
         self._files.files.replace(self._temporary_path, self._path)
         self._is_in_place = True

@@ -53,7 +53,7 @@ _LOG: Final = logging.getLogger("SocketServer")
 LINES_PER_PERIOD: Final = 20
 ADDRESS_PERIOD_MS: Final = 10_000
 MAX_ADDRESSES: Final = 1_000
-"""Addresses with their own count; further ones share one."""
+"""The number of addresses with a count of their own. All others share one."""
 _OTHER_ADDRESSES: Final = "/other addresses"
 
 
@@ -85,21 +85,21 @@ FAILURE_PERIOD_MS: Final = 60_000
 
 
 class OngoingFailures:
-    """The operations that currently fail, by name."""
+    """The operations that currently fail, by name, with the limits for their log lines."""
 
     __slots__ = ("_last_lines", "_log", "_open", "count")
 
     def __init__(self, logger: str) -> None:
         """Create it without failures. `logger` is the name of the logger for recoveries."""
         self.count = 0
-        """Failures since the start."""
+        """The number of failures since the start."""
         self._log = logging.getLogger(logger)
         self._open: dict[str, tuple[int, int, bool, str]] = {}
-        """By name: number of failures, start (monotonic milliseconds), whether a line was logged, and the
-        reason.
-        """
+        """The failing operations by name: number of failures, start (monotonic milliseconds), whether a line was
+        logged, and the reason."""
         self._last_lines: dict[object, tuple[int, int]] = {}
-        """By kind: the time of the last line, and the number of failures since."""
+        """The time of the last line (monotonic milliseconds) and the number of failures since then, by kind of
+        failure."""
 
     def __bool__(self) -> bool:
         """Return whether any operation currently fails."""
@@ -157,7 +157,7 @@ def _classify_failure(error: Exception) -> object:
 
 LINE_PERIOD_MS: Final = 60_000
 MAX_KEYS: Final = 500
-"""Distinct keys in a period; all further ones share a count."""
+"""The maximum number of distinct keys in a period. All others share a count."""
 _OTHER_KEYS: Final = 0
 
 

@@ -119,7 +119,7 @@ _DEFAULT_CUTOFF: Final = 0.6
 def nearest_names(
     name: str, valid: Collection[str], most: int = 1, cutoff: float = _DEFAULT_CUTOFF
 ) -> list[str]:
-    """Return the valid names most like `name`, the nearest first, in any case of letters.
+    """Return the valid names that are most similar to `name`, the nearest first. Upper and lower case are equal.
 
     `most` bounds their number; `cutoff` is difflib's: 1.0 accepts equal names alone, 0.0 any name.
     """
@@ -131,9 +131,8 @@ def nearest_names(
 
 
 def suggest(name: str, valid: Collection[str]) -> str:
-    """Return a suffix in parentheses for the sentence that refuses `name`: the nearest valid name, or all valid
-    names if none is near.
-    """
+    """Return a suffix in parentheses for the error message that rejects `name`: the nearest valid name, or all
+    valid names if none is near."""
     near = nearest_names(name, valid)
     if near:
         return f"(did you mean {near[0]}?)"

@@ -111,7 +111,7 @@ class OpenTransactions(Generic[K, V]):
         for number, producer_id, key, value in sorted(waiting, key=lambda one: one[0]):
             yield PendingRecord(producer_id, key, value, self._newest.get(key, 0) > number)
 
-    # Order of arrival, for a copy of the records elsewhere
+    # The order of arrival, for a copy of the records in another object
 
     @property
     def last_number(self) -> int:
@@ -133,15 +133,15 @@ class OpenTransactions(Generic[K, V]):
     def adopt_arrivals(
         self, records: Mapping[int, Mapping[K, tuple[int, V]]], newest: Mapping[K, int], last_number: int
     ) -> None:
-        """Take the order of arrival from where the records of these transactions were selected.
+        """Adopt the order of arrival from the object that the records of these transactions come from.
 
         Args:
-            records: All pending records here, as `select_records` has returned them elsewhere.
+            records: The result of `select_records` of that object. It has all pending records of this one.
             newest: The result of `select_newest` for the same keys.
-            last_number: The last number elsewhere.
+            last_number: The `last_number` of that object.
 
         Raises:
-            ValueError: The pending records here are others.
+            ValueError: The pending records of this object differ from `records`.
         """
         adopted = {
             producer_id: {key: (records[producer_id][key][0], value) for key, (_, value) in pending.items()}

@@ -1,12 +1,12 @@
 """The contract of a pure machine: its inputs, its outcome, and their order.
 
 A machine (the groups of a partition, or its transactions) is a function of its inputs. It uses no clock, disk,
-socket or random number; the runtime passes the time. Its `Outcome` lists the records to write, the replies to send
-and the timers to set.
+socket or random number; the runtime passes the time. Its `Outcome` lists the records to write, the replies to
+send and the timers to set.
 
 Handlers compute on the old state, collect the facts to write, and call `OutcomeBuilder.write_fact` for them last.
-So a request that is refused half-way has changed nothing. An exception from a handler drops all records, replies
-and timers of the call. Since facts may be applied by then, the runtime loads the machine again.
+So a request that is rejected during the computation has changed nothing. An exception from a handler drops all
+records, replies and timers of the call. Since facts may be applied by then, the runtime loads the machine again.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -84,14 +84,14 @@ class Message(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Work that is neither pure nor quick, and that a machine therefore delegates. `name` identifies the worker."""
+    """Work that is neither pure nor quick, so that a machine delegates it. `name` identifies the worker."""
 
     name: str
     argument: object
 
 
 class WorkDone(NamedTuple):
-    """The end of work: its result, or the error that prevented one."""
+    """The end of delegated work: its result, or the error that prevented one."""
 
     work: Work
     result: object
@@ -103,16 +103,15 @@ NO_PRODUCER_ID: Final = -1
 
 
 class TransactionOwner(NamedTuple):
-    """The producer of the transaction that the records of an outcome belong to: they become a batch of their
-    own.
-    """
+    """The producer of the transaction to which the records of an outcome belong. These records become a batch of
+    their own."""
 
     producer_id: int
     producer_epoch: int
 
 
 class TransactionMarker(NamedTuple):
-    """The end of a producer's transaction: a control batch behind all earlier records."""
+    """The end of a producer's transaction. It becomes a control batch after all earlier records."""
 
     producer_id: int
     producer_epoch: int
@@ -172,7 +171,7 @@ class OutcomeBuilder(Struct, eq=False):
         self.records.append(fact)
 
     def reply(self, waiter: int, message: object) -> None:
-        """Answer a waiter: that of this call, or a parked one."""
+        """Answer a waiter: the one of this call, or an earlier one that is blocked."""
         self.replies.append((waiter, message))
 
     def arm_timer(self, key: Hashable, deadline_ms: int) -> None:

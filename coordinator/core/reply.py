@@ -15,14 +15,15 @@ from msgspec import Struct
 from coordinator.core.response_status import BLOCKED, DeferredResponse, NoResponse
 
 TransformResponse = Callable[[Any], object]
-"""Takes a response and returns the one to send; BLOCKED when it keeps the response and sends it later."""
+"""Takes a response and returns the response to send. It returns BLOCKED if it keeps the response to send it
+later."""
 
 
 class Reply(Struct, eq=False, kw_only=True):
-    """The response to one request, which comes later."""
+    """The deferred reply to one request."""
 
     transform: TransformResponse | None = None
-    """Applied to the response before it leaves; see `map`."""
+    """Applied to the response before it is sent; see `map`."""
     is_in_progress: bool = False
     """Whether the daemon works on the request and will complete the reply, whatever other clients do."""
     on_abandoned: Callable[[], object] | None = None
@@ -33,22 +34,22 @@ class Reply(Struct, eq=False, kw_only=True):
     will come. A component that makes the call sets a function first, which the connection may replace."""
 
     def send(self, response: object) -> None:
-        """Send the response, once; nothing happens when the client has disconnected. Never raises.
+        """Send the response, once. Nothing happens if the client has disconnected. Never raises.
 
         Args:
-            response: a message, or a `NoResponse`. CLOSE_CONNECTION closes the connection behind the responses
-                that are complete.
+            response: a message or a `NoResponse`. CLOSE_CONNECTION closes the connection after the complete
+                responses.
         """
         raise NotImplementedError
 
     def apply_transform(self, response: object) -> object:
-        """Return the response that leaves for the one that a handler sends; BLOCKED when none leaves now."""
+        """Return the response to send for the response of a handler, or BLOCKED if none is sent now."""
         transform, self.transform = self.transform, None
         if transform is None or isinstance(response, NoResponse):
             return response
         try:
             return transform(response)
-        except Exception as problem:  # noqa: BLE001 - a component that completes many replies goes on
+        except Exception as problem:  # noqa: BLE001 - the caller may complete many replies
             self.fail(problem)
             return BLOCKED
 
@@ -61,7 +62,7 @@ class Reply(Struct, eq=False, kw_only=True):
         self.on_abandoned = None
         try:
             response = handler(*arguments)
-        except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only
+        except Exception as problem:  # noqa: BLE001 - an error of a request closes only its own connection
             self.fail(problem)
             return
         if not isinstance(response, DeferredResponse):
@@ -74,13 +75,14 @@ class Reply(Struct, eq=False, kw_only=True):
         self.transform = transform
 
     def begin_work(self, on_abandoned: Callable[[], object]) -> None:
-        """Note that the daemon works on the request until it calls `complete_with`, and how to stop that work when
-        the client disconnects."""
+        """Record that the daemon works on the request until it calls `complete_with`. `on_abandoned` stops
+        that work if the client disconnects."""
         self.is_in_progress = True
         self.on_abandoned = on_abandoned
 
     def hold(self, on_abandoned: Callable[[], object]) -> None:
-        """Note that a component keeps the reply until `release`, and that the daemon does not work on the request.
+        """Record that a component keeps the reply until `release`, and that the daemon does not work on the
+        request.
 
         Args:
             on_abandoned: called once if the client disconnects meanwhile.
@@ -93,7 +95,7 @@ class Reply(Struct, eq=False, kw_only=True):
         self.on_abandoned = None
 
     def abandon(self) -> None:
-        """Tell the component that was to complete the reply that the client has disconnected."""
+        """Notify the component that would complete the reply that the client has disconnected."""
         on_abandoned, self.on_abandoned = self.on_abandoned, None
         if on_abandoned is not None:
             on_abandoned()
@@ -112,10 +114,11 @@ class Reply(Struct, eq=False, kw_only=True):
         raise NotImplementedError
 
     def close_connection(self) -> None:
-        """Close the connection of the client after the complete responses; a request of groupd has none."""
+        """Close the connection of the client after the complete responses. A request of groupd itself has no
+        connection."""
 
     def abort_connection(self) -> None:
-        """Close the connection of the client at once; a request of groupd has none."""
+        """Close the connection of the client at once. A request of groupd itself has no connection."""
 
 
 def _transform_twice(first: TransformResponse, second: TransformResponse, response: object) -> object:
@@ -123,8 +126,8 @@ def _transform_twice(first: TransformResponse, second: TransformResponse, respon
 
 
 DeferReply = Callable[[bool], Reply]
-"""Opens the reply of a request that is not answered at once. Takes whether the connection of the client processes
-no other request until the reply is complete."""
+"""Opens the reply of a request that is not answered at once. The argument tells whether the reply blocks the
+connection of the client: then it processes no other request until the reply is complete."""
 
 
 def defer_mapped(defer: DeferReply, transform: TransformResponse, blocks: bool) -> Reply:
@@ -139,7 +142,7 @@ class InternalReply(Reply):
 
     on_response: Callable[[Any], object]
     on_failure: Callable[[Exception], object] | None = None
-    """None: a failure is a defect, and is raised."""
+    """Takes the error of a failed request. None: a failure is a defect and is raised."""
 
     def send(self, response: object) -> None:
         response = self.apply_transform(response)

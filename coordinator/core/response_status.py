@@ -1,7 +1,7 @@
 """The results of handlers and machines that are not responses.
 
-A request is answered (the result is its response), AWAITING_DISK (its response exists and waits for the disk) or
-BLOCKED (the response waits for something else: other members, records, a timer).
+The result of a request is its response, AWAITING_DISK (the response exists and waits for the disk) or BLOCKED
+(the response waits for something else: other members, records, a timer).
 """
 
 from enum import Enum
@@ -9,10 +9,10 @@ from typing import Final
 
 
 class DeferredResponse(Enum):
-    """The response comes later, to the reply that the request has deferred."""
+    """The response comes later. It goes to the deferred reply of the request."""
 
     AWAITING_DISK = "held"
-    """The response is complete, and waits for the disk. Requests after it need not wait."""
+    """The response is complete and waits for the disk. The connection processes later requests meanwhile."""
     BLOCKED = "parked"
     """The response waits for other members, records or a timer. As in Kafka, the connection processes no other
     request until then.

@@ -5,8 +5,8 @@ rest waits in the run queue, which resumes one waiter in each iteration of the l
 reads every ready socket, so a client with a short request waits for at most one slice, however many long requests
 there are. Once an iteration has used `ITERATION_NS`, further connections queue as well.
 
-Other requests run at a checkpoint and may change the world. After each `await budget.checkpoint()` the caller must
-look up its values again, or hold only values that cannot become stale.
+Other requests run at a checkpoint and may change any state. After each `await budget.checkpoint()` the caller
+must look up its values again, or hold only values that cannot become stale.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from typing import Any, Final, Protocol, TypeVar
 from coordinator.core import clock
 
 SLICE_NS: Final = 5_000_000
-"""Time limit of one connection, request or job in an iteration of the loop."""
+"""The time that one connection, request or job may use in an iteration of the loop, in nanoseconds."""
 ITERATION_NS: Final = 20_000_000
-"""Time limit of all slices in one iteration."""
+"""The time that all slices together may use in one iteration, in nanoseconds."""
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class RunQueue:
                 self._waiting.remove(turn)
 
     def record_time(self, duration_ns: int) -> None:
-        """Note that a connection has worked for `duration_ns` in this iteration."""
+        """Record that a connection has worked for `duration_ns` in this iteration."""
         self._used_ns += duration_ns
         self.is_iteration_over = self._used_ns >= ITERATION_NS
         if not self._is_iteration_watched:
@@ -112,10 +112,10 @@ class Budget(Protocol):
     """A budget that long work awaits between its steps."""
 
     async def checkpoint(self) -> None:
-        """Let other work go first when this work has used its slice."""
+        """Let other work run first if this work has used its slice."""
 
     def begin_changes(self) -> None:
-        """Note that the work changes data from now on. It then runs to its end, even after its client has
+        """Record that the work changes data from now on. It then runs to its end, even after its client has
         disconnected: a change must not stay half done."""
 
 
@@ -131,22 +131,22 @@ class TimeBudget:
         """Whether the work has begun to change data."""
 
     async def checkpoint(self) -> None:
-        """Let other work go first when this work has used its slice."""
+        """Let other work run first if this work has used its slice."""
         if clock.monotonic_ns() - self._started_ns > SLICE_NS:
             await self._run_queue.wait_turn()
             self._started_ns = clock.monotonic_ns()
 
     @property
     def is_slice_over(self) -> bool:
-        """Whether this work has used its slice, for a `QueuedWorker`, which has no coroutine."""
+        """Whether this work has used its slice. For a `QueuedWorker`, which has no coroutine."""
         return clock.monotonic_ns() - self._started_ns > SLICE_NS
 
     def begin_slice(self) -> None:
-        """Begin a new slice, after the work has waited for something else than its turn."""
+        """Begin a new slice, after the work has waited for something other than its turn."""
         self._started_ns = clock.monotonic_ns()
 
     def begin_changes(self) -> None:
-        """Note that the work changes data from now on, so that it runs to its end."""
+        """Record that the work changes data from now on, so that it runs to its end."""
         self.changes_data = True
 
 

@@ -31,7 +31,7 @@ def get_wire_name(cls: type[Any]) -> str:
 
 
 def classes_by_wire_name(base: type[Any]) -> dict[str, type[Any]]:
-    """Return the classes below `base` that declare a name, by that name, as far as their modules are imported."""
+    """Return the classes below `base` that declare a name, by that name, for all imported modules."""
     found: dict[str, type[Any]] = {}
     for cls in _subclasses(base):
         if cls in _WIRE_NAMES:
