@@ -133,7 +133,8 @@ def create_routes(services: RouteServices, node_id: int, counts: Mapping[int, Ap
 
 
 def _repeat_commits(groups: GroupRouter, catalogue: Catalogue) -> CreateRepetition:
-    """Return the function that creates repetitions of OffsetCommits. The first commit imports it."""
+    """Return the function that creates repetitions of OffsetCommits. Its module is imported at the first
+    commit."""
 
     @cache
     def find_function() -> CreateRepetition:

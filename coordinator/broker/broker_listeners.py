@@ -23,10 +23,10 @@ class BrokerListeners:
 
     def __init__(self) -> None:
         self.endpoints: list[Endpoint] = []
-        """One for each listener, in the order of `listeners`."""
+        """The endpoints of the listeners, in the order of `listeners`."""
         self._acceptors: list[Acceptor] = []
         self._security_by_endpoint: list[ListenerSecurity | None] = []
-        """Security of each endpoint; None for PLAINTEXT."""
+        """The security of each endpoint; None for PLAINTEXT."""
         self._backlog = 0
         self._connections: Connections
         self._securities: list[ListenerSecurity] = []
@@ -154,7 +154,7 @@ class BrokerSet:
 
     def __init__(self, node_ids: Iterable[int]) -> None:
         self.listeners = {node_id: BrokerListeners() for node_id in node_ids}
-        """Listeners by node id; the first are the server's own."""
+        """The listeners of each broker by node id. The server's own are first."""
 
     @property
     def endpoints(self) -> list[Endpoint]:

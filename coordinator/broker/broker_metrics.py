@@ -87,7 +87,7 @@ class BrokerMetrics:
 
     def count_event(self, event: GroupEvent) -> None:
         """Count an event of a group."""
-        if type(event) is OffsetsCommitted:  # most events are
+        if type(event) is OffsetsCommitted:  # nearly all events are commits
             self.commits += event.partitions
             return
         match event:
@@ -120,7 +120,7 @@ class GroupCounter(StrEnum):
     """A counter of events of groups and members."""
 
     REBALANCES = "rebalances"
-    """Started rebalances; for consumer groups, epoch bumps."""
+    """Started rebalances. For consumer groups it counts epoch bumps."""
     EVICTED = "evicted"
     """Evicted members, by phase."""
     EXPIRED = "expired"
@@ -174,16 +174,16 @@ class EtcdMetrics(NamedTuple):
     """Metrics of a cluster on etcd."""
 
     fenced: int
-    """Number of appends that failed because another daemon owns the partition."""
+    """The number of appends that failed because another daemon owns the partition."""
     append_seconds: float
-    """Median duration of the last transactions; NaN without any."""
+    """The median duration of the last transactions in seconds; NaN without any."""
     session_left_seconds: float
-    """Time until this daemon's session ends without a renewal."""
+    """The time in seconds until this daemon's session ends if it is not renewed."""
     engine_bytes: int
-    """Bytes in the store of the partitions that this daemon owns."""
+    """The size of the partitions that this daemon owns, in the store, in bytes."""
     node_bytes: Mapping[str, int]
-    """Database size by endpoint, for the nodes that answer."""
+    """The database size in bytes by endpoint, for the nodes that answer."""
     quota_bytes: int
-    """Maximum size of the database."""
+    """The maximum size of the database in bytes."""
     is_full: bool
     """Whether the store rejects writes for lack of space."""

@@ -20,7 +20,8 @@ from storage.topic_partition import TopicPartition
 _LOG: Final = logging.getLogger("Checkpoints")
 
 TEMPORARY_SUFFIX: Final = ".next.tmp"
-"""Differs from the data directory's own suffix, because both may write at the same time."""
+"""The suffix of temporary files. It differs from that of the data directory, because both may write at the
+same time."""
 
 
 class CheckpointWriter:

@@ -2,8 +2,8 @@
 
     data directory ─▶ data plane ─▶ handlers ─▶ routes ─▶ endpoints ─▶ connections
                   └─▶ runtime (groups) ─┘
-No other module does so. Each part registers its end in `ServerExits` when it is created, so that a failed start
-ends the parts that are open. Topics that the settings declare exist when the server is open.
+No other module does so. Each part registers its `close` and `abandon` in `ServerExits` when it is created, so that
+a failed start ends the open parts. Topics that the settings declare exist when the server is open.
 """
 
 import asyncio
@@ -292,7 +292,7 @@ class CompositionRoot(Struct, frozen=True, eq=False, kw_only=True):
         return _GroupParts(config, events, engine, offsets_topic, images, runtime)
 
     def _require_write_trials(self, data_plane: DataPlane, engine: Engine) -> None:
-        """Make partitions try a write after their load if the start found too little disk space."""
+        """Require a trial append of each partition after its load if the start found too little disk space."""
         for error in data_plane.deferred_errors:
             count = self.disk_failures.count_failure(error)
             if count:

@@ -9,12 +9,12 @@ from storage.journal.journal import JOURNAL
 from storage.storage_errors import DamagedFile, DataDirectoryLocked, FileError, format_error_reason
 
 NEW_PARTITION_BYTES: Final = 3 * 4096
-"""Size of an empty partition with blocks of 4 KiB: its directory and two small files."""
+"""The size of an empty partition with blocks of 4 KiB, in bytes: its directory and two small files."""
 
 _CHOOSE_ANOTHER: Final = "choose another directory (--data-dir)"
 _KIBIBYTE: Final = 1024
 _LOW_SPACE_BYTES: Final = 1024 * 1024
-"""With this much free space, ENOSPC probably means a lack of inodes."""
+"""The free space in bytes at which ENOSPC probably means a lack of inodes."""
 
 
 def why_unusable(files: Files, data_dir: str, error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 Each event has one line. At INFO a rebalance has a line for the member event that caused it, if any, lines about
 awaited members when it takes ten seconds or more, and a summary. Its steps follow at DEBUG, in Kafka's words so
-that users can search for them. Heartbeats and commits, which every client sends all the time, have no line.
+that users can search for them. Heartbeats and commits have no line, because every client sends them all the time.
 Source: the log statements of Kafka's `GroupMetadataManager` and `GroupCoordinatorService`.
 """
 
@@ -76,7 +76,7 @@ from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("GroupCoordinator")
 
-_MAX_REASON: Final = 1000  # room for names, and for a client's reason of 255 characters
+_MAX_REASON: Final = 1000  # room for names, and for the reason of a client with 255 characters
 _MAX_LISTED: Final = 20
 Template = str | Callable[[Any], str]
 """The text with names of fields in braces, or a function that formats an event with printable strings."""
@@ -90,9 +90,9 @@ class EventRank(IntEnum):
     """The order in which subscribers get an event."""
 
     BUFFER = 1
-    """Keeps events until their subscribers exist."""
+    """Keeps events until their subscribers are created."""
     REMOVALS = 2
-    """Remembers removed groups, for all that follow."""
+    """Remembers removed groups. All later ranks use that."""
     CLOCK = 3
     LEDGER = 4
     """Closes the rebalances of removed groups, before the metrics forget the group."""
@@ -104,7 +104,7 @@ class EventRank(IntEnum):
     """Commands in progress, which report the events that they cause."""
     STAND_INS = 10
     FAULTS = 11
-    """Act on events, after all others know of them."""
+    """Act on events after all other subscribers have got them."""
 
 
 class GroupEventBus:
@@ -126,7 +126,7 @@ class GroupEventBus:
         self._line_limit = line_limit
 
     def subscribe(self, rank: int, on_event: EventListener) -> None:
-        """Pass each event except commits to `on_event`. Within a rank, earlier subscribers come first.
+        """Pass each event to `on_event`, except commits. Within a rank, earlier subscribers come first.
 
         Args:
             rank: Place among the subscribers, usually an `EventRank`.
@@ -145,7 +145,7 @@ class GroupEventBus:
         self._commit_subscribers += (on_event,)
 
     def unsubscribe_from_commits(self, on_event: EventListener) -> None:
-        """Stop to pass the events of commits to `on_event`."""
+        """Stop passing the events of commits to `on_event`."""
         self._commit_subscribers = tuple(one for one in self._commit_subscribers if one != on_event)
 
     @property

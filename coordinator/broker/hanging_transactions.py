@@ -1,4 +1,4 @@
-"""Aborts hanging transactions, which no coordinator knows. A directory of another broker may contain some.
+"""Aborts hanging transactions, which no coordinator knows. A directory of a former Kafka broker may contain some.
 
 Such a transaction would hide all later records from `read_committed` consumers for ever. groupd can identify the
 hanging ones only after every partition of `__transaction_state` is loaded. If one fails to load, all stay open.
@@ -21,7 +21,7 @@ from protocol.error_codes import ErrorCode
 
 _LOG: Final = logging.getLogger("TransactionCoordinator")
 _LEVEL: Final = 0
-"""Transaction version of the marker: its epoch is the unchanged producer epoch."""
+"""The transaction version of the marker. In this version the marker has the unchanged producer epoch."""
 _MAX_NAMED: Final = 3
 """Maximum number of unusable partitions in the log line."""
 

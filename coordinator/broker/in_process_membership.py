@@ -1,7 +1,7 @@
-"""Several brokers in one process: they share loop, data directory and machines.
+"""Several brokers in one process: they share the event loop, the data directory and the machines.
 
 Each broker has its own listeners and routes; the connection of a request decides which broker answers it. A
-partition that moves to another broker is really released and reloaded: the old one answers waiting requests with
+partition that moves to another broker is released and loaded again: the old one answers waiting requests with
 NOT_COORDINATOR, and the new one answers with COORDINATOR_LOAD_IN_PROGRESS during the load.
 """
 
@@ -57,7 +57,8 @@ class InProcessMembership(SingleBrokerMembership):
         return [partition.name for topic in catalogue for partition in topic.partitions]
 
     def _find_replication_factor(self, topic: str) -> int:
-        """Return the replication factor: coordinators may be on any broker, records of a topic have one replica."""
+        """Return the replication factor of a topic. Any broker can own a coordinator partition, and records of
+        other topics have one replica."""
         return self._settings.brokers if topic in COORDINATOR_TOPICS else 1
 
     # Start

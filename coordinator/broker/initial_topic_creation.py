@@ -26,7 +26,7 @@ from protocol.messages.create_topics import (
 _LOG: Final = logging.getLogger("TopicManager")
 
 _CREATOR: Final = Context(waiter=0, api_version=7, client_id="", client_host="")
-"""The server itself, in place of a client."""
+"""The context of these requests: the server itself instead of a client."""
 _TIMEOUT_MS: Final = 60_000
 _ANY: Final = -1
 

@@ -42,7 +42,7 @@ class CompactableLog(NamedTuple):
     partition: TopicPartition
     log: PartitionLog
     readable_offset: int
-    """Offset up to which consumers may read."""
+    """The offset up to which consumers may read."""
     is_last_of_producer: IsLastOfProducer
 
 
@@ -57,7 +57,7 @@ class BackgroundBudget(TimeBudget):
         self._pause = pause
 
     async def checkpoint(self) -> None:
-        """Pause, and wait for a turn, when this work has used its slice."""
+        """Pause and wait for a turn if this work has used its slice."""
         if clock.monotonic_ns() - self._started_ns > BACKGROUND_SLICE_NS:
             await self._pause(PAUSE_S)
             await self._run_queue.wait_turn()
@@ -65,7 +65,7 @@ class BackgroundBudget(TimeBudget):
 
 
 class _Stopping(Exception):
-    """The daemon stops."""
+    """Ends a pass because the daemon is stopping."""
 
 
 class LogCleaner:
@@ -100,7 +100,8 @@ class LogCleaner:
         self._backoff_s = backoff_ms / 1000
         self._uncleanable: set[PartitionLog] = set()
         self._unclosed_transactions: dict[PartitionLog, int] = {}
-        """End of the dirty part of a log after a pass that an open transaction had stopped completely."""
+        """The end of the dirty part of logs in which an open transaction prevented any progress of the last
+        pass."""
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -186,9 +187,9 @@ class LogCleaner:
                 for draft in self._directory.draft_checkpoints({target.partition: target.log}):
                     await self._checkpoints.write_checkpoint(draft)
             if target.log.compactable_offset < todo.end_offset:
-                return False  # a later checkpoint began meanwhile, and advances the offset when it is written
+                return False  # a later write of the checkpoint has begun, and records the offset
             if target.log.is_pinned:
-                return False  # it is being copied
+                return False  # the log is being copied
             compaction = Compaction(target.log, todo, terms)
             await self._run_steps(compaction.iterate_steps())
         except LogDamaged as error:

@@ -27,9 +27,9 @@ class ServerSettings(Struct):
     config: Config
     listeners: list[Listener]
     data_dir: str
-    """Absolute path."""
+    """The absolute path of the data directory."""
     topics: list[tuple[str, int]] = field(default_factory=list)
-    """Topics to declare, with their partition counts."""
+    """The topics to declare, with their partition counts."""
     properties: dict[str, str] = field(default_factory=dict)
     """Explicitly set properties by Kafka's names, including passwords."""
     cluster_id: str | None = None

@@ -27,7 +27,7 @@ from coordinator.transactions.transaction_state_machine import ONGOING, PREPARED
 from storage.topic_partition import TopicPartition
 
 _ITEMS_PER_STEP: Final = 256
-"""The number of logs or connections between two checkpoints: a fraction of a millisecond."""
+"""The number of logs or connections between two checkpoints. They take a fraction of a millisecond."""
 
 
 class ConnectionMetrics(Struct, frozen=True):
@@ -44,9 +44,9 @@ class ConnectionMetrics(Struct, frozen=True):
     """Total time in seconds that new connections had to wait because of the connection limit."""
     unanswered_requests: int
     answer_bytes: int
-    """Size of responses that have not left."""
+    """The size of the unsent responses in bytes."""
     request_bytes: int
-    """Size of the requests that are being received."""
+    """The size of the requests that are being received, in bytes."""
     awaiting_memory: int
 
 
@@ -85,7 +85,8 @@ class ServerMetrics(Struct, frozen=True):
 
 
 async def collect_metrics(services: Services, budget: Budget) -> ServerMetrics:
-    """Return the metrics of a server that listens. The values without a loop are read after the last checkpoint."""
+    """Return the metrics of a server that listens. Values that need no counting loop are read after the last
+    checkpoint."""
     log_bytes = await _count_log_bytes(services, budget)
     connections = await _collect_connection_metrics(services, budget)
     return ServerMetrics(

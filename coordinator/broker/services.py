@@ -144,11 +144,12 @@ class OwnershipObserver(Protocol):
         """Handle a change between brokers of this process."""
 
     def on_ownership_reported(self, partition: TopicPartition, what: str) -> None:
-        """Handle a change in a cluster on etcd. `what` describes it."""
+        """Handle a change in a cluster on etcd. `what` is a text that describes it."""
 
 
 class ClusterMembership(ABC):
-    """What a server knows and does as one broker, as several, or as a member of a cluster on etcd."""
+    """The behaviour of a server that depends on its cluster: a single broker, several brokers, or a member of
+    a cluster on etcd."""
 
     ownership: PartitionOwnership
     transactions: TransactionMembership
@@ -213,7 +214,7 @@ class ClusterMembership(ABC):
 
     @abstractmethod
     def connect_services(self, services: Services) -> None:
-        """Take the parts of the server, which are all open."""
+        """Connect the membership with the parts of the server, which are all open."""
 
     @abstractmethod
     def on_listener_bound(self, node_id: int, listener: str, port: int) -> None:

@@ -41,7 +41,7 @@ class TransactionMembership(Protocol):
 
     @property
     def refusal(self) -> str | None:
-        """Why transactions are not possible on this broker; None if they are."""
+        """The reason why transactions are not possible on this broker; None if they are."""
 
     def find_topic_shape(self) -> InternalTopicShape | None:
         """Return the shape of the topic in the cluster; None: the data directory has it."""
@@ -92,7 +92,7 @@ class TransactionCluster(Protocol):
 
     @property
     def transactions(self) -> TransactionMembership:
-        """The part for transactions."""
+        """The part of the membership for transactions."""
 
     def add_internal_topic(
         self, engine: Engine, topic: InternalTopic[M], logs: InternalTopicLogs
