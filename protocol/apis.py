@@ -17,7 +17,7 @@ from msgspec import Struct
 
 
 class VersionRange(Struct, frozen=True):
-    """Versions `first` to `last`, both included; empty when last < first."""
+    """The versions from `first` to `last`, both included. The range is empty if last < first."""
 
     first: int
     last: int
@@ -27,7 +27,8 @@ class VersionRange(Struct, frozen=True):
 
     @staticmethod
     def parse(text: str) -> "VersionRange":
-        """Read Kafka's notation: "3" one version, "0-9" a span, "6+" from there on, "none" nothing."""
+        """Parse Kafka's notation: "3" is one version, "0-9" a range, "6+" all versions from 6 on, "none" no
+        version."""
         if text == "none":
             return VersionRange(0, -1)
         if text.endswith("+"):
@@ -40,7 +41,7 @@ ALL_VERSIONS: Final = VersionRange(0, 32767)
 
 
 class ApiKey(IntEnum):
-    """The number of an API on the wire."""
+    """The numbers of the APIs in request headers."""
 
     PRODUCE = 0
     FETCH = 1
@@ -95,15 +96,15 @@ class ApiKey(IntEnum):
 
 
 class Api(Struct, frozen=True):
-    """One API: its key, Kafka's name for it, the versions served and those with flexible encoding."""
+    """One API: its key, Kafka's name, the served versions, and the versions with flexible encoding."""
 
     key: ApiKey
     name: str
     versions: VersionRange
     flexible: VersionRange
     max_elements: int
-    """Of all arrays of one request together. One may take a single byte of the request, and a hundred times that of
-    memory until it is answered."""
+    """The maximum number of elements in all arrays of one request together. An element may have a single byte
+    in the request, and takes a hundred times that memory until the request is answered."""
 
     @property
     def request(self) -> type[Any]:
@@ -119,7 +120,7 @@ class Api(Struct, frozen=True):
 NO_ELEMENTS: Final = 0
 """The limit of messages without an array in any version."""
 MAX_KINDS: Final = 2_000
-"""The limit of states, types and assignors. There are a few of each, and this many are harmless."""
+"""The limit of states, types and assignors. A few of each exist, and this many are harmless."""
 MAX_MEMBERS: Final = 20_000
 """The limit of the members of one group."""
 MAX_NAMES: Final = 50_000

@@ -1,7 +1,7 @@
 """Encode and decode messages: the codecs of the daemon, generated on first use and kept.
 
-Decoding takes any bytes and gives a message or raises Malformed, nothing else. Encoding a message for a
-version that lacks one of its fields leaves the field out.
+Decoding accepts any bytes. It returns a message or raises Malformed, and no other error. Encoding a message
+for a version that lacks one of its fields leaves the field out.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class Codec(Struct, frozen=True):
     write: Callable[[Any, bytearray], None]
 
     def encode(self, message: Any) -> bytes:
-        """The bytes of a message."""
+        """Return the bytes of a message."""
         out = bytearray()
         self.write(message, out)
         return bytes(out)
@@ -34,22 +34,25 @@ class Codec(Struct, frozen=True):
 
 @keep_functions
 def decoder(cls: type[Any], version: int) -> Callable[..., Any]:
-    """The function `decode(data: bytes, position: int = 0) -> cls` of one version."""
+    """Return the function `decode(data: bytes, position: int = 0) -> cls` of one version."""
     _require_version(cls, version)
     return compile_function(generate_decoder(cls, version), "decode", f"decode {cls.__name__} v{version}")
 
 
 @keep_functions
 def writer(cls: type[Any], version: int) -> Callable[[Any, bytearray], None]:
-    """The function `write(message: cls, out: bytearray) -> None` of one version."""
+    """Return the function `write(message: cls, out: bytearray) -> None` of one version."""
     _require_version(cls, version)
     return compile_function(generate_encoder(cls, version), "write", f"encode {cls.__name__} v{version}")
 
 
 @keep_functions
 def bounded_writer(cls: type[Any], version: int) -> Callable[[Any, bytearray, int], None]:
-    """The function `write(message: cls, out: bytearray, most: int) -> None` of one version. It raises TooLong once
-    `out` is longer than `most` after an element of an array."""
+    """Return the function `write(message: cls, out: bytearray, most: int) -> None` of one version.
+
+    The function checks the length of `out` after each element of an array, and raises TooLong if it exceeds
+    `most` bytes.
+    """
     _require_version(cls, version)
     source = generate_encoder(cls, version, bounded=True)
     return compile_function(source, "write", f"encode bounded {cls.__name__} v{version}")
@@ -76,9 +79,9 @@ def prefix_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
 
 @keep_functions
 def request_decoder(cls: type[Any], version: int, budget: DecodingBudget) -> Callable[..., Any]:
-    """Return a decoder for an untrusted request. It raises Malformed beyond the budget. It ignores the bytes
-    after the message, as Kafka does: librdkafka ends some Metadata requests with bytes that belong to no
-    field."""
+    """Return a decoder for an untrusted request. It raises Malformed for a request that exceeds the budget. It
+    ignores the bytes after the message, as Kafka does: librdkafka ends some Metadata requests with bytes that
+    belong to no field."""
     _require_version(cls, version)
     source = generate_decoder(cls, version, whole=False, budget=budget)
     return compile_function(source, "decode", f"decode request {cls.__name__} v{version}")

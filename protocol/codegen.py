@@ -1,7 +1,7 @@
-"""The generated codec: straight-line Python for one version of one message, made on first use.
+"""The generated codec: straight-line Python for one version of one message, generated on first use.
 
-`python -m protocol.codegen JoinGroupRequest 9` prints what the daemon runs. Nothing generated is kept in the
-repository; the declaration in `protocol/messages` is the source.
+`python -m protocol.codegen JoinGroupRequest 9` prints the code that the daemon runs. Nothing generated is kept
+in the repository; the declaration in `protocol/messages` is the source.
 """
 
 import struct
@@ -22,8 +22,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 def generate_decoder(
     cls: type[Any], version: int, whole: bool = True, budget: DecodingBudget | None = None
 ) -> PythonSource:
-    """The source of `decode(data, p=0) -> message`, and the names that it needs; `whole`: the message must
-    reach to the end of the data; `budget`: Malformed beyond it."""
+    """Generate the source of `decode(data, p=0) -> message`, with the names that it needs.
+
+    Args:
+        cls: the message class.
+        version: its version.
+        whole: whether the message must end with the data.
+        budget: the limits beyond which the function raises Malformed; None for no limit.
+    """
     source = PythonSource()
     source.namespace["struct_error"] = struct.error
     DecoderSource(source, cls, version, version in message_info(cls).flexible, whole, budget)
@@ -31,20 +37,22 @@ def generate_decoder(
 
 
 def generate_encoder(cls: type[Any], version: int, bounded: bool = False) -> PythonSource:
-    """The source of `write(message, out: bytearray)`, and the names that it needs; `bounded`: of
-    `write(message, out, most: int)`, which raises TooLong when `out` gets longer than `most`."""
+    """Generate the source of `write(message, out: bytearray)`, with the names that it needs.
+
+    `bounded` adds a parameter `most: int`. The function then raises TooLong if `out` exceeds `most` bytes.
+    """
     source = PythonSource()
     EncoderSource(source, cls, version, version in message_info(cls).flexible, bounded)
     return source
 
 
 def keep_functions(generate: F) -> F:
-    """Keep each function that `generate` returns, by the arguments that it was generated for."""
+    """Cache the functions that `generate` returns by its arguments."""
     return cast("F", cache(generate))
 
 
 def compile_function(source: PythonSource, name: str, origin: str) -> Callable[..., Any]:
-    """Execute `source` and return its function `name`; tracebacks call the text <origin>."""
+    """Execute `source` and return its function `name`. Tracebacks show <origin> as the file name."""
     exec(compile(source.text(), f"<{origin}>", "exec"), source.namespace)
     made: Callable[..., Any] = source.namespace[name]
     return made
@@ -54,7 +62,7 @@ USAGE: Final = f"usage: python -m {__package__}.codegen MESSAGE VERSION, as in: 
 
 
 def main(arguments: list[str]) -> int:
-    """Print both functions of a message version; 2 when the arguments name none."""
+    """Print the decoder and the encoder of a message version. Return 2 if the arguments do not name one."""
     from protocol.apis import find_message_class
 
     try:

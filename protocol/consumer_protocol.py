@@ -1,7 +1,8 @@
-"""The "consumer" protocol: what consumers put into JoinGroup metadata and SyncGroup assignments (KIP-429).
+"""The "consumer" protocol: the contents of JoinGroup metadata and SyncGroup assignments of consumers
+(KIP-429).
 
-Opaque to the coordinator but for one thing: which topics a member subscribes to. For that it reads the
-version and the part that every version begins with, as Kafka does, so that newer clients are understood.
+The coordinator reads only one part: the topics to which a member subscribes. It reads the version and the
+fields with which every version begins, as Kafka does, so that newer clients are understood.
 """
 
 from struct import Struct
@@ -25,7 +26,7 @@ PROTOCOL_TYPE: Final = "consumer"
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 _TOPICS_AT: Final = _INT16.size + _INT32.size
-"""Behind the version and the number of topics."""
+"""The position after the version and the number of topics, in bytes."""
 
 T = TypeVar("T")
 
@@ -51,14 +52,14 @@ class ConsumerProtocolSubscription:
 
 @data(versions="0-3")
 class ConsumerProtocolAssignment:
-    """The partitions that a member gets; all versions are alike."""
+    """The partitions that are assigned to a member. All versions have the same fields."""
 
     assigned_partitions: Array[TopicPartitions]
     user_data: NullableBytes = since(default=None)
 
 
 def encode_subscription(subscription: ConsumerProtocolSubscription, version: int) -> bytes:
-    """The metadata bytes of a member, version in front."""
+    """Encode the subscription of a member, with its version first."""
     out = bytearray(_INT16.pack(version))
     writer(ConsumerProtocolSubscription, version)(subscription, out)
     return bytes(out)

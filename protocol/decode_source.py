@@ -1,9 +1,9 @@
-"""Generates the source of a decoder: one function for one version of one message, without branches on the
+"""Generates the source of a decoder: a function for one version of one message, which has no branches on the
 version.
 
-Variables of the generated function: `data` the bytes, `p` the position, `n` their length. Counts are checked
-against `n`, by the minimal size of an element, before a list grows. Reading past the end raises IndexError or
-struct.error; the function turns these, and bad UTF-8, into Malformed.
+Variables of the generated function: `data` has the bytes, `p` is the position, `n` the number of bytes. A
+count of elements is checked against `n` with the minimum size of an element before a list is built. Reading
+past the end raises IndexError or struct.error; the function turns these, and bad UTF-8, into Malformed.
 """
 
 from struct import calcsize, unpack_from
@@ -24,7 +24,7 @@ _VARIABLE_WIDTH = {"string": 2, "bytes": 4, "records": 4, "array": 4}
 
 
 def find_minimal_size(field_type: FieldType, version: int, flexible: bool) -> int:
-    """The bytes that the smallest value of this type takes in this version."""
+    """Return the size in bytes of the smallest value of this type in this version."""
     kind = field_type.kind
     if kind.letter:
         return calcsize(">" + kind.letter)
@@ -38,7 +38,7 @@ def find_minimal_size(field_type: FieldType, version: int, flexible: bool) -> in
 
 
 def find_minimal_struct_size(cls: type[Any], version: int, flexible: bool) -> int:
-    """The bytes that the smallest value of a message or struct takes in this version."""
+    """Return the size in bytes of the smallest value of a message or struct in this version."""
     sizes = (
         find_minimal_size(entry.type, version, flexible)
         for entry in layout(cls, version)
@@ -51,7 +51,7 @@ _LENGTH_LETTER = {"string": "h", "bytes": "i", "records": "i", "array": "i"}
 
 
 class DecoderSource:
-    """Writes the decoder of `cls` at `version` to `source` as a function named `decode`."""
+    """Writes the decoder of `cls` at `version` to `source`, as a function named `decode`."""
 
     def __init__(
         self,
@@ -62,8 +62,11 @@ class DecoderSource:
         whole: bool = True,
         budget: DecodingBudget | None = None,
     ) -> None:
-        """`whole`: the message must reach the end of the data; `budget` limits its elements, None for no
-        limit."""
+        """Write the function.
+
+        `whole`: the message must end with the data. `budget` limits the number of its elements; None for no
+        limit.
+        """
         self._source = source
         self._version = version
         self._flexible = flexible
@@ -88,7 +91,7 @@ class DecoderSource:
             source.line(f"return {message}")
 
     def _struct(self, cls: type[Any]) -> str:
-        """Lines that read a struct; the variable that holds it."""
+        """Write lines that read a struct. Return the variable of the struct."""
         fields = layout(cls, self._version)
         values = {entry.name: self._value(entry.name, entry.type) for entry in fields if entry.tag is None}
         self._flush()
@@ -104,7 +107,7 @@ class DecoderSource:
         return message
 
     def _value(self, name: str, field_type: FieldType) -> str:
-        """Lines that read one value, or its place in the run of fixed-width ones; its variable."""
+        """Write lines that read one value, or add it to the run of fixed-width values. Return its variable."""
         variable = self._source.variable(name)
         kind = field_type.kind
         if kind.letter or kind.name == "uuid":
@@ -117,7 +120,7 @@ class DecoderSource:
         return variable
 
     def _flush(self) -> None:
-        """Read the run of fixed-width values."""
+        """Write lines that read the run of fixed-width values."""
         letters, names = self._run.take_values()
         if not names:
             return
@@ -138,20 +141,19 @@ class DecoderSource:
             self._source.line("p += 1")
 
     def _length(self, field_type: FieldType) -> str:
-        """Lines that read the length of a string, bytes or array of an inflexible version (-1: null).
-
-        Returns: its variable."""
+        """Write lines that read the length of a string, bytes or array in an inflexible version (-1: null).
+        Return the variable of the length."""
         length = self._source.variable("length")
         self._run.add(_LENGTH_LETTER[field_type.kind.name], length)
         self._flush()
         return length
 
     def _compact_count(self, variable: str, element: FieldType) -> str:
-        """Lines that read how many elements a compact array has (-1: null).
+        """Write lines that read the number of elements of a compact array (-1: null). Return the variable of
+        the number.
 
-        A count up to 126 is not compared with the length of the data, because the loop ends soon anyway.
-
-        Returns: its variable."""
+        A number up to 126 is not compared with the length of the data, because the loop ends soon anyway.
+        """
         self._flush()
         source, count = self._source, self._source.variable("count")
         source.line(f"{count} = data[p] - 1")
@@ -169,7 +171,8 @@ class DecoderSource:
             self._source.line(f'raise Malformed(f"{{{count}}} elements of {variable} do not fit")')
 
     def _sized(self, variable: str, field_type: FieldType) -> None:
-        """Decode a string, bytes or array: its length, null if the version allows it, then its content."""
+        """Write lines that read a string, bytes or array: its length, null if the version allows it, then its
+        content."""
         if self._flexible and field_type.kind.name != "array":
             self._compact(variable, field_type)
             return
@@ -196,10 +199,10 @@ class DecoderSource:
                 self._slice(variable, f"p:{end}", end, field_type)
 
     def _compact(self, variable: str, field_type: FieldType) -> None:
-        """A string or bytes of a flexible version.
+        """Write lines that read a string or bytes in a flexible version.
 
-        The encoded length is one more than the number of bytes, and 0 is null. The lines keep `p` at the last byte
-        of the length, so that `p + length` is the end of the value. Nearly all lengths have one byte.
+        The encoded length is one more than the number of bytes, and 0 is null. The lines keep `p` at the last
+        byte of the length, so that `p + length` is the end of the value. Nearly all lengths have one byte.
         """
         self._flush()
         source, length = self._source, self._source.variable("length")
@@ -221,12 +224,11 @@ class DecoderSource:
                 source.line(f'raise Malformed(f"{variable} is null before byte {{p}}")')
 
     def _end(self, variable: str, expression: str) -> str:
-        """Lines that compute the end of a string or bytes.
+        """Write lines that compute the end of a string or bytes. Return the variable of the end.
 
-        The decoder of a whole message compares its last position with the length of the data, and so needs no check
-        of each value.
-
-        Returns: the variable of the end."""
+        The decoder of a whole message compares its last position with the length of the data, and so needs no
+        check of each value.
+        """
         end = self._source.variable("end")
         self._source.line(f"{end} = {expression}")
         if not self._whole:
@@ -265,7 +267,7 @@ class DecoderSource:
             self._source.line(f"{append}({one})")
 
     def _tagged_section(self, in_tags: list[FieldLayout], values: dict[str, str]) -> None:
-        """The section at the end of every struct of a flexible version."""
+        """Write lines that read the tagged fields at the end of a struct in a flexible version."""
         count = self._source.variable("count")
         self._source.line(f"{count} = data[p]")
         self._source.line("p += 1")
@@ -298,7 +300,7 @@ class DecoderSource:
                     self._source.line(f'raise Malformed(f"tagged field {{{tag}}} has another size")')
 
     def _tagged(self, entry: FieldLayout) -> str:
-        """Lines that read a field of the section; its variable. A struct there has 0 for a null."""
+        """Write lines that read a tagged field. Return its variable. For a null struct the marker is 0 there."""
         if entry.type.struct_class is None:
             return self._value(entry.name, entry.type)
         variable = self._source.variable(entry.name)

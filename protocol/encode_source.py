@@ -1,8 +1,8 @@
-"""The source of an encoder: one function for one version of one message, appending to a bytearray.
+"""Generates the source of an encoder: a function for one version of one message, which appends to a bytearray.
 
 Neighbouring fixed-width values share one `struct` call, in inflexible versions together with the length of the
-next field. A value that does not fit its field (a string too long, None where null is not allowed) is a bug of the
-program and raises Python's own error.
+next field. A value that does not fit its field (a string that is too long, or None in a field without null) is
+a defect of the program and raises Python's own error.
 
 A bounded encoder checks the length of its output after each struct of an array, and stops above the limit. A
 response can repeat data that was not in the request, so the limits of requests do not bound it.
@@ -19,7 +19,7 @@ _LENGTH_LETTER = {"string": "h", "bytes": "i", "records": "i", "array": "i"}
 
 
 class EncoderSource:
-    """Writes the encoder of `cls` at `version` to `source` as a function named `write`."""
+    """Writes the encoder of `cls` at `version` to `source`, as a function named `write`."""
 
     def __init__(
         self, source: PythonSource, cls: type[Any], version: int, flexible: bool, bounded: bool = False
@@ -50,7 +50,7 @@ class EncoderSource:
             self._tagged_section(value, [entry for entry in fields if entry.tag is not None])
 
     def _flush(self) -> None:
-        """Write the run of fixed-width values."""
+        """Write lines that write the run of fixed-width values."""
         letters, names = self._run.take_values()
         if letters == "B":
             self._source.line(f"{self._out}.append({names[0]})")
@@ -59,7 +59,7 @@ class EncoderSource:
             self._source.line(f"{self._out} += {pack}({', '.join(names)})")
 
     def _value(self, value: str, name: str, field_type: FieldType) -> None:
-        """Lines that write the value of the expression `value`."""
+        """Write lines that write the value of the expression `value`."""
         kind = field_type.kind
         if kind.letter or kind.name == "uuid":
             self._run.add(kind.letter or "16s", value)
@@ -84,7 +84,8 @@ class EncoderSource:
             self._flush()
 
     def _sized(self, value: str, name: str, field_type: FieldType) -> None:
-        """Encode a string, bytes or array: null if allowed, otherwise its length and its content."""
+        """Write lines that write a string, bytes or array: null if allowed, otherwise its length and its
+        content."""
         local = self._source.variable(name)
         text = field_type.kind.name == "string"
         if not field_type.nullable:
@@ -140,7 +141,8 @@ class EncoderSource:
                     self._source.line("raise TooLong")
 
     def _tagged_section(self, value: str, in_tags: list[FieldLayout]) -> None:
-        """The section at the end of every struct of a flexible version: fields that differ from default."""
+        """Write lines that write the tagged fields at the end of a struct in a flexible version, except fields
+        with their default value."""
         if not in_tags:
             self._run.add("B", "0")
             return
@@ -160,7 +162,7 @@ class EncoderSource:
                 around, self._out = self._out, self._source.variable("field")
                 self._source.line(f"{self._out} = bytearray()")
                 if entry.type.struct_class is not None:
-                    # Unlike one with a place of its own, a struct in a tag has 0 for a null.
+                    # The marker of a null struct is 0 in a tagged field, unlike in other fields.
                     self._nested(f"{value}.{entry.name}", entry.name, entry.type, null_marker=0)
                 else:
                     self._value(f"{value}.{entry.name}", entry.name, entry.type)

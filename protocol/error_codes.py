@@ -1,4 +1,4 @@
-"""Kafka's error codes: names, numbers, and which of them a client may simply retry.
+"""Kafka's error codes: names, numbers, and whether a client may retry the request.
 
 Source: `Errors` of Apache Kafka 4.4. An expected failure is a value in a response, never an exception.
 """
@@ -8,7 +8,7 @@ from typing import Final
 
 
 class ErrorCode(IntEnum):
-    """An error as responses carry it. IntEnum, so that it is stored in int16 fields as it is."""
+    """The error codes of responses. They are integers, so that int16 fields store them unchanged."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -151,13 +151,13 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether Kafka's clients may send the same request again."""
+        """Return whether Kafka's clients may send the same request again."""
         return self in RETRIABLE
 
     @property
     def message(self) -> str:
-        """Kafka's sentence for this error, for responses with an error message."""
-        from protocol.error_messages import ERROR_MESSAGES  # most requests need none of them
+        """Return Kafka's sentence for this error, for responses with an error message."""
+        from protocol.error_messages import ERROR_MESSAGES  # most requests need no message
 
         return ERROR_MESSAGES.get(self.name, self.name)
 

@@ -1,6 +1,7 @@
-"""The sentence of each error code, which a response carries where the broker has nothing more precise to say.
+"""The sentence of each error code. A response has it if the broker has no more precise message.
 
-Clients raise their exceptions with these sentences, and people search for them. Source: Kafka's `Errors`, 4.4.0.
+Clients raise their exceptions with these sentences, and people search for them. Source: Kafka's `Errors`,
+4.4.0.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Error responses: the response of an API that reports one error for a whole request.
 
-Kafka writes a `getErrorResponse` method for each of its requests. Here four rules derive it from the declarations
-of the request and the response, for each version:
+Kafka writes a `getErrorResponse` method for each of its requests. Here four rules derive it from the
+declarations of the request and the response, for each version:
 
 1. The error is set at the outermost level that has an error code in this version. Arrays below it are empty.
 2. Above that level an array of the response has one entry for each element of an array of the request: of the array
@@ -10,8 +10,8 @@ of the request and the response, for each version:
    do not carry them as well, because callers look entries up by them.
 4. Any other field has its default, otherwise null, otherwise the empty value of its type.
 
-The tables `_EVERY_LEVEL` to `_REPEATED_FIELDS` declare the APIs for which Kafka differs. The function that builds a
-response is generated Python, made on first use and kept, as the codecs are.
+The tables `_EVERY_LEVEL` to `_REPEATED_FIELDS` declare the APIs for which Kafka differs. The function that
+builds a response is generated Python. Like the codecs it is generated on first use and cached.
 
 Source: `getErrorResponse` of Kafka's request classes.
 """
@@ -66,10 +66,10 @@ _KEYS: Final = frozenset(
 )
 """The fields by which clients recognize an entry."""
 _KEY_ALIASES: Final = {"partition_index": "partition"}
-"""The name of a key in requests that call it otherwise."""
+"""The names of keys in requests, if they differ from those in responses."""
 
 _EVERY_LEVEL: Final[Mapping[ApiKey, VersionRange]] = {
-    # Clients of v12 and below look for the error at each partition.
+    # Clients up to v12 look for the error in each partition.
     ApiKey.FETCH: VersionRange.parse("0-12"),
     ApiKey.METADATA: ALL_VERSIONS,
     ApiKey.ELECT_LEADERS: ALL_VERSIONS,
@@ -79,7 +79,7 @@ _EVERY_LEVEL: Final[Mapping[ApiKey, VersionRange]] = {
 }
 """The APIs and versions in which Kafka sets the error at every level."""
 _ENTRY_KEYS: Final[Mapping[ApiKey, Callable[[Any], Iterable[str]]]] = {
-    # An error has no place below v3.
+    # Responses below v3 have no field for the error.
     ApiKey.DESCRIBE_LOG_DIRS: lambda _: (),
     # Java sorts strings by their UTF-16 code units.
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda request: sorted(
@@ -87,9 +87,9 @@ _ENTRY_KEYS: Final[Mapping[ApiKey, Callable[[Any], Iterable[str]]]] = {
         key=lambda name: name.encode("utf-16-be", "surrogatepass"),
     ),
 }
-"""The keys of the entries of a response, where they are not those of one array of the request."""
+"""The keys of the entries of a response, if they differ from those of one array of the request."""
 _NAMED_ERRORS: Final = frozenset({ApiKey.DESCRIBE_CONFIGS, ApiKey.FIND_COORDINATOR})
-"""The APIs whose responses have the message of the error unless the caller gives another."""
+"""The APIs with Kafka's message for the error in their responses, unless the caller passes another one."""
 _EMPTY_NAMES: Final = frozenset({ApiKey.METADATA})
 """The APIs whose responses replace a null name by an empty one."""
 _REPEATED_FIELDS: Final = {ApiKey.FETCH: frozenset({"session_id"})}
@@ -107,7 +107,7 @@ _EMPTY_VALUES: Final[Mapping[str, object]] = {
 _STRUCT: Final = FieldKind("struct")
 _STRING: Final = FieldType(FieldKind("string"))
 _SCALARS: Final[Mapping[type[Any], FieldType]] = {str: _STRING, int: FieldType(FieldKind("int32"))}
-"""The types of elements that are a key themselves: names and numbers of partitions."""
+"""The types of elements that are a key themselves: names, and partition numbers."""
 
 
 def build_error_response(
@@ -133,7 +133,8 @@ def build_error_response(
 def build_bare_error_response(
     request_class: type[Any], version: int, error: ErrorCode, message: str | None = None
 ) -> Any:
-    """Build the response that reports an error for a request that is not at hand: it repeats nothing of it."""
+    """Build the response that reports an error for a request that was not decoded. It repeats no field of the
+    request."""
     return _create_bare_builder(request_class, version)(error, message)
 
 
@@ -270,7 +271,8 @@ class _BuilderSource:
         return self._build_struct(entry_class, fields, arrays, keys)
 
     def _pair_arrays(self, fields: Iterable[FieldLayout], element: FieldType, variable: str) -> _ArraySources:
-        """Return for the arrays of a response, by name, which elements of the request they have entries for."""
+        """Return the elements of the request that the arrays of a response have entries for, by name of the
+        array."""
         if element.struct_class is None:
             return {}
         sources = {
@@ -347,7 +349,7 @@ def _repeat_keys(
 
 
 def _has_fitting_default(field: FieldLayout) -> bool:
-    """Whether a field may keep its default: a null may be that of other versions."""
+    """Return whether a field may keep its default. A null default may be that of other versions."""
     return field.default is not NODEFAULT and (
         field.default is not None or field.type.nullable or field.tag is not None
     )

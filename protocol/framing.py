@@ -1,7 +1,8 @@
 """Headers and frames, which surround a message on the wire.
 
 A frame is an int32 size, a header and a body. The server reads request headers in its own loop, in place and
-without objects; `parse_request_header` is the same in a form to read and to test against. Three quirks of Kafka:
+without objects; `parse_request_header` does the same in a readable form, which tests use as a reference.
+Special cases of Kafka:
 
 - the client id of a request header keeps its int16 length even in flexible versions (KIP-482);
 - a response to ApiVersions always has the old header, so that a client can read it before it knows the versions;
@@ -24,7 +25,7 @@ _SIZE_AND_CORRELATION: Final = Struct(">ii")
 
 
 class RequestHeader(msgspec.Struct):
-    """The header of a request; the body begins at `body_position` of its frame."""
+    """The header of a request. The body begins at `body_position` of the frame, in bytes."""
 
     api_key: int
     api_version: int
@@ -38,7 +39,7 @@ class UnknownApi(Malformed):
 
 
 class UnsupportedVersion(Malformed):
-    """A request at a version that is not served; for ApiVersions `header` is what an answer needs."""
+    """A request at a version that is not served. The response to ApiVersions needs its `header`."""
 
     def __init__(self, header: RequestHeader) -> None:
         super().__init__(f"api key {header.api_key} has no version {header.api_version} here")
@@ -74,12 +75,12 @@ def parse_request_header(frame: bytes) -> RequestHeader:
 
 
 def has_flexible_response_header(api: Api, version: int) -> bool:
-    """Whether a tagged section follows the correlation id of a response."""
+    """Return whether tagged fields follow the correlation id of a response."""
     return version in api.flexible and api.key != ApiKey.API_VERSIONS
 
 
 def encode_response(api_key: int, api_version: int, correlation_id: int, message: Any) -> bytearray:
-    """A response frame, size included."""
+    """Return a response frame, size included."""
     out = bytearray(8)
     if has_flexible_response_header(APIS[api_key], api_version):
         out.append(0)
@@ -91,7 +92,7 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, message
 def encode_request(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None, message: Any
 ) -> bytearray:
-    """A request frame, size included: what a client sends (for `groupd ping` and tests)."""
+    """Return a request frame as a client sends it, size included. `groupd ping` and tests use it."""
     name = None if client_id is None else client_id.encode()
     out = bytearray(4)
     out += _FIXED.pack(api_key, api_version, correlation_id, -1 if name is None else len(name))

@@ -43,7 +43,7 @@ class AnnotatedMessage:
 
 
 class _NotingConstruct(Subconstruct):  # type: ignore[misc]
-    """Notes what its construct parses in the parameter `notes`."""
+    """Records the fields that its construct parses in the parameter `notes`."""
 
     def __init__(self, name: str, field_type: FieldType, construct: Construct) -> None:
         super().__init__(construct)
@@ -60,7 +60,7 @@ class _NotingConstruct(Subconstruct):  # type: ignore[misc]
 
 
 class _NoteCollector:
-    """The notes that are being made."""
+    """Collects the notes of a message during its parsing."""
 
     def __init__(self) -> None:
         self.collected: list[FieldNote] = []
@@ -82,7 +82,7 @@ class _NoteCollector:
 
 
 def format_type(field_type: FieldType) -> str:
-    """A type as people write it: int32, string?, [int32]; a struct by its name."""
+    """Return the text of a type: int32, string?, [int32]; a struct by its name."""
     if field_type.element is not None:
         kind = f"[{format_type(field_type.element)}]"
     elif field_type.struct_class is not None:
@@ -93,8 +93,8 @@ def format_type(field_type: FieldType) -> str:
 
 
 def annotate(cls: type[Any], version: int, data: bytes, begins_at: int = 0) -> AnnotatedMessage:
-    """The fields of a message that begins at a position of `data` and ends where that ends. ValueError for a
-    version that it does not have."""
+    """Return the notes of a message from the position `begins_at` of `data` to its end. Raises ValueError for
+    a version that the message does not have."""
     notes = _NoteCollector()
     construct = create_wrapped_construct(cls, version, _NotingConstruct)
     try:
@@ -105,8 +105,8 @@ def annotate(cls: type[Any], version: int, data: bytes, begins_at: int = 0) -> A
 
 
 def annotate_request(frame: bytes) -> tuple[Api, int, AnnotatedMessage]:
-    """A request frame (without its size): its API, its version, its fields, those of the header first. Malformed
-    when the header names nothing that is known."""
+    """Return the API, the version and the notes of a request frame without its size. The header fields come
+    first. Raises Malformed for an invalid header."""
     if len(frame) < 8:
         raise Malformed(f"a request of {len(frame)} bytes has no header")
     key, version = Int16sb.parse(frame[:2]), Int16sb.parse(frame[2:4])
@@ -133,7 +133,8 @@ def annotate_request(frame: bytes) -> tuple[Api, int, AnnotatedMessage]:
 
 
 def annotate_response(api_key: ApiKey, version: int, frame: bytes) -> AnnotatedMessage:
-    """A response frame (without its size), the fields of its header first. Malformed when it has none."""
+    """Return the notes of a response frame without its size. The header fields come first. Raises Malformed if
+    the header is incomplete."""
     api = APIS[api_key]
     if len(frame) < 4:
         raise Malformed(f"a response of {len(frame)} bytes has no header")

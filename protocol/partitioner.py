@@ -5,7 +5,7 @@ Source: Kafka's `Utils.abs`, `GroupCoordinatorService.partitionFor`, `java.lang.
 
 
 def compute_java_hash(text: str) -> int:
-    """Java's hash of a string, over UTF-16 code units: a signed 32-bit number."""
+    """Return Java's hash of a string, over its UTF-16 code units, as a signed 32-bit number."""
     value = 0
     if text.isascii():
         for unit in text.encode():
@@ -21,10 +21,10 @@ def compute_group_number(group_id: str) -> int:
     """Return the non-negative number of a group; modulo the number of partitions it is the group's
     partition."""
     value = compute_java_hash(group_id)
-    # Java has no positive counterpart of its smallest integer; Kafka takes 0 for it.
+    # The absolute value of the smallest int overflows in Java; Kafka uses 0 instead.
     return 0 if value == -0x80000000 else abs(value)
 
 
 def partition_for(group_id: str, partitions: int) -> int:
-    """The partition of a group among `partitions`."""
+    """Return the number of a group's partition among `partitions` partitions."""
     return compute_group_number(group_id) % partitions

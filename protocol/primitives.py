@@ -21,18 +21,20 @@ class TooLong(Exception):
 MAX_UVARINT_BYTES: Final = 5
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""The longest string, whatever the encoding of its length could hold: Kafka closes the connection over a
-longer one, and records could not keep it."""
+"""The maximum size of a string in bytes. Kafka closes the connection for a longer one, and records cannot
+store it."""
 
 MAX_UNKNOWN_TAGS: Final = 1_000
-"""The limit of unknown tagged fields in the header of a request, and in its body. Kafka uses tagged fields to
-add fields without a new version; the smallest has two bytes."""
+"""The limit of unknown tagged fields in the header of a request, and the limit of those in its body. Kafka
+uses tagged fields to add fields without a new version; the smallest has two bytes."""
 
 
 def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
-    """An unsigned varint (LEB128, at most 32 bits) at `position`: its value and the position after it.
+    """Read an unsigned varint (LEB128, at most 32 bits) at `position`. Return the value and the position after
+    it.
 
-    IndexError past the end of `data`, Malformed for one that is too long."""
+    Raises IndexError at the end of `data`, and Malformed for a varint that is too long.
+    """
     value = 0
     for shift in (0, 7, 14, 21, 28):
         byte = data[position]
@@ -54,7 +56,7 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def skip_tagged_fields(data: bytes, position: int, count: int) -> int:
-    """Skip `count` unknown tagged fields; their tags must ascend."""
+    """Skip `count` unknown tagged fields. Their tags must ascend. Return the position after them."""
     last_tag = -1
     for _ in range(count):
         tag, position = read_uvarint(data, position)
@@ -75,4 +77,4 @@ class DecodingBudget(NamedTuple):
     elements: int
     unknown_tags: int = MAX_UNKNOWN_TAGS
     too_many_error: type[Malformed] = Malformed
-    """What is raised beyond the elements."""
+    """The class of the error for too many elements."""

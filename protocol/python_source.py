@@ -21,25 +21,25 @@ class PythonSource:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """`head` opens a block; lines written inside are indented."""
+        """Write `head` as the first line of a block. Lines that are written inside the context are indented."""
         self.line(head)
         self._indent += 1
         yield
         self._indent -= 1
 
     def variable(self, name: str) -> str:
-        """A name that the text does not use yet, with `name` in it for the reader."""
+        """Return an unused variable name that contains `name`."""
         self._names += 1
         return f"{name}_{self._names}"
 
     def struct(self, letters: str, method: str) -> str:
-        """The name of `struct.Struct(">" + letters).<method>`, bound in the namespace."""
+        """Return the name of `struct.Struct(">" + letters).<method>`, which is bound in the namespace."""
         name = f"{method}_{letters.replace('?', 'o')}"
         self.namespace[name] = getattr(Struct(">" + letters), method)
         return name
 
     def constant(self, name: str, value: Any) -> str:
-        """Bind `value` in the namespace; the name that it got."""
+        """Bind `value` in the namespace. Return its name."""
         assert self.namespace.get(name, value) is value, f"two meanings of {name}"
         self.namespace[name] = value
         return name
@@ -50,19 +50,19 @@ class PythonSource:
 
 
 class FixedRun:
-    """Neighbouring fixed-width values, so that one `struct` call reads or writes them all."""
+    """Adjacent fixed-width values, which one `struct` call reads or writes."""
 
     def __init__(self) -> None:
         self.letters: list[str] = []
         self.names: list[str] = []
 
     def add(self, letter: str, name: str) -> None:
-        """One more value: its `struct` letter and the variable or expression that holds it."""
+        """Add a value: its `struct` letter, and the variable or expression for it."""
         self.letters.append(letter)
         self.names.append(name)
 
     def take_values(self) -> tuple[str, list[str]]:
-        """The run so far as (letters, names); a new run begins."""
+        """Return the run so far as (letters, names), and begin a new one."""
         taken = "".join(self.letters), self.names
         self.letters, self.names = [], []
         return taken

@@ -1,11 +1,11 @@
-"""The second codec: `construct` combinators from the same declarations, to read rather than to run fast.
+"""The reference codec: `construct` combinators from the same declarations, for readability instead of speed.
 
 Tests compare it with the generated codec byte for byte, and people inspect bytes with it: the containers of
 `construct_for` print one field a line. The daemon never imports it.
 
-A value with a length or a possible null is a pair (marker, value); the encoder computes the marker from the value.
-The tagged section is an array of (tag, bytes). The construct of a field parses the bytes of its tag, and unknown
-tags are skipped.
+A value with a length or a possible null is a pair (marker, value); the encoder computes the marker from the
+value. The tagged section is an array of (tag, bytes). The construct of a field parses the bytes of its tag,
+and unknown tags are skipped.
 """
 
 import io
@@ -44,7 +44,8 @@ from protocol.schema import FieldLayout, FieldType, layout, message_info
 
 T = TypeVar("T")
 Wrap = Callable[[str, FieldType, Construct], Construct]
-"""Takes the name of a field (ELEMENT for one of an array), its type and construct; gives what parses instead."""
+"""Takes the name of a field (ELEMENT for an element of an array), its type and its construct. Returns the
+construct to use instead."""
 ELEMENT: Final = "[]"
 
 _FIXED: Final[dict[str, Construct]] = {
@@ -77,7 +78,7 @@ _UVARINT: Final[Construct] = ExprAdapter(
     _join_groups_of_seven,
     _split_in_groups_of_seven,
 )
-# Flexible versions store a length plus one, so that zero is left for null.
+# Flexible versions store length + 1, and 0 for null.
 _COMPACT_LENGTH: Final[Construct] = ExprAdapter(
     _UVARINT, lambda stored, _: stored - 1, lambda length, _: length + 1
 )
@@ -86,7 +87,8 @@ _COMPACT_LENGTH: Final[Construct] = ExprAdapter(
 def _optional(
     marker: Construct, content: Construct, nullable: bool, present: Callable[[Any], int]
 ) -> Construct:
-    """`content` behind a marker that is negative for None; `present` is the marker of a value."""
+    """Return a construct for `content` after a marker, which is negative for None. `present` returns the marker
+    of a value."""
 
     def unwrap(pair: Any, _: Any) -> Any:
         if pair.value is None and not nullable:
@@ -185,7 +187,7 @@ def _tagged_section(in_tags: list[FieldLayout], version: int, wrap: Wrap) -> Con
 
 
 def _type_in_tag(field_type: FieldType, version: int, wrap: Wrap) -> Construct:
-    """A struct in a tag has another marker for null than one with a place of its own."""
+    """Return the construct of a type in a tagged field. The marker of a null struct differs there."""
     if field_type.struct_class is None or not field_type.nullable:
         return _type(field_type, version, True, wrap)
     nested = _struct(field_type.struct_class, version, True, wrap)
@@ -210,8 +212,8 @@ def _type(field_type: FieldType, version: int, flexible: bool, wrap: Wrap) -> Co
 
 
 def _parse_all(field: Construct, data: bytes, begins_at: int = 0, **parameters: Any) -> Any:
-    """Parses all of `data`. What tells its place in the stream tells it as if `data` began there; the rest are for
-    the constructs within."""
+    """Parse all of `data`. Stream positions are reported as if `data` began at `begins_at`. `parameters` are
+    passed to the constructs."""
     stream = io.BytesIO(bytes(begins_at) + data)
     stream.seek(begins_at)
     value = field.parse_stream(stream, **parameters)
@@ -220,8 +222,8 @@ def _parse_all(field: Construct, data: bytes, begins_at: int = 0, **parameters: 
 
 
 def create_wrapped_construct(cls: type[Any], version: int, wrap: Wrap) -> Construct:
-    """Return the construct of a message, with every field and element wrapped by `wrap(name, type, construct)`.
-    ValueError for a version that the message does not have."""
+    """Return the construct of a message, with every field and element wrapped by `wrap(name, type,
+    construct)`. Raises ValueError for a version that the message does not have."""
     info = message_info(cls)
     if version not in info.versions:
         raise ValueError(f"{cls.__name__} has no version {version}")
@@ -229,7 +231,7 @@ def create_wrapped_construct(cls: type[Any], version: int, wrap: Wrap) -> Constr
 
 
 def parse_all(construct: Construct, data: bytes, begins_at: int, **parameters: Any) -> Any:
-    """Parses `data` from a position on to its end, with parameters for the constructs. Raises ConstructError,
+    """Parse `data` from a position to its end, with parameters for the constructs. Raises ConstructError,
     Malformed."""
     return _parse_all(construct, data[begins_at:], begins_at, **parameters)
 
@@ -238,10 +240,12 @@ _CONSTRUCTS: dict[tuple[type[Any], int], Construct] = {}
 
 
 def construct_for(cls: type[Any], version: int) -> Construct:
-    """The construct of one version: parses to a container of the fields, builds from a mapping of them.
+    """Return the construct of one version. It parses to a container of the fields, and builds from a mapping
+    of them.
 
-    Tagged fields stand beside the others, at their default when absent. ValueError for a version that the
-    message does not have."""
+    Tagged fields are among the other fields, with their default if they are missing. Raises ValueError for a
+    version that the message does not have.
+    """
     made = _CONSTRUCTS.get((cls, version))
     if made is None:
         made = _CONSTRUCTS[cls, version] = create_wrapped_construct(cls, version, _keep_construct)
@@ -249,7 +253,7 @@ def construct_for(cls: type[Any], version: int) -> Construct:
 
 
 def to_fields(message: Any, version: int) -> dict[str, Any]:
-    """The fields of a message or struct as `construct_for` builds them."""
+    """Return the fields of a message or struct in the form that `construct_for` builds."""
     return {
         entry.name: _convert_to_plain(getattr(message, entry.name), entry.type, version)
         for entry in layout(type(message), version)

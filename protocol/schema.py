@@ -9,15 +9,15 @@ own line.
         group_instance_id: NullableString = since("3+", default=None)
 
 The versions of an API are in its table, `protocol/apis.py`. The decorators turn the class into a keyword-only
-`msgspec.Struct`, which the rest of the program uses. `layout(cls, version)` lists the fields of one version
-in wire order; the codecs know nothing else about a message.
+`msgspec.Struct`, which the rest of the program uses. `layout(cls, version)` lists the fields of one version in
+wire order; the codecs know nothing else about a message.
 
-`Int32` is `int` to a type checker and to the reader; the `FieldKind` beside it gives the codecs its encoding.
-A struct class as an annotation is a nested struct; `Struct | None` is a nullable struct (an int8 marker
-precedes it); `Array[T]` and `NullableArray[T]` hold any of these.
+A type checker sees `Int32` as `int`. Its `FieldKind` gives the codecs the encoding. A struct class as an
+annotation is a nested struct; `Struct | None` is a nullable struct (an int8 marker precedes it); `Array[T]`
+and `NullableArray[T]` hold any of these.
 
-The encodings are those of KIP-482 and of the protocol guide. Fixed integers are big-endian. Strings, bytes
-and arrays carry a length: int16 or int32 in old ("inflexible") versions, an unsigned varint of length + 1 in
+The encodings are those of KIP-482 and of the protocol guide. Fixed integers are big-endian. Strings, bytes and
+arrays carry a length: int16 or int32 in old ("inflexible") versions, an unsigned varint of length + 1 in
 flexible ones.
 """
 
@@ -69,7 +69,7 @@ String: TypeAlias = Annotated[str, FieldKind("string")]
 NullableString: TypeAlias = Annotated[str | None, FieldKind("string", nullable=True)]
 Bytes: TypeAlias = Annotated[bytes, FieldKind("bytes")]
 NullableBytes: TypeAlias = Annotated[bytes | None, FieldKind("bytes", nullable=True)]
-# Record batches: on the wire the same as bytes; Kafka's definitions give them a name of their own.
+# Record batches have the encoding of bytes, but a type of their own in Kafka's definitions.
 Records: TypeAlias = Annotated[bytes | None, FieldKind("records", nullable=True)]
 Array: TypeAlias = Annotated[list[T], FieldKind("array")]
 NullableArray: TypeAlias = Annotated[list[T] | None, FieldKind("array", nullable=True)]
@@ -109,7 +109,7 @@ def tagged(
     tag: int, versions: str, *, default: Any, nullable: str | None = None, sends_null: bool = False
 ) -> Any:
     """Declare a field of the tagged section. It is not sent if it equals `default`. `sends_null`: a null is
-    sent even so, because the default in Kafka's schema is another one, which Kafka never sends."""
+    sent nevertheless, because the default in Kafka's schema is another one, which Kafka never sends."""
     null = None if nullable is None else VersionRange.parse(nullable)
     assert not sends_null or (null is not None and default is None), "a null that is sent"
     return FieldDeclaration(VersionRange.parse(versions), null, tag, default, sends_null)
@@ -129,7 +129,7 @@ _FIELDS: dict[type[Any], dict[str, FieldDeclaration]] = {}
 
 
 def _define(cls: type[T]) -> type[T]:
-    """The Struct that a class declares."""
+    """Return the Struct that a class declares."""
     types = cls.__annotations__
     declared: dict[str, FieldDeclaration] = {name: getattr(cls, name, _PLAIN_FIELD) for name in types}
     made = defstruct(
@@ -138,7 +138,7 @@ def _define(cls: type[T]) -> type[T]:
         namespace={"__doc__": cls.__doc__, "__qualname__": cls.__qualname__},
         module=cls.__module__,
         kw_only=True,
-        # A message has no reference back to its holder, so no cycle: reference counts free it.
+        # A message has no reference back to its holder and so no cycles. Reference counts free it.
         gc=False,
     )
     _FIELDS[made] = declared
@@ -147,7 +147,7 @@ def _define(cls: type[T]) -> type[T]:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
 def struct(cls: type[T]) -> type[T]:
-    """A struct nested in messages; its fields' versions are those of the message around it."""
+    """Declare a struct nested in messages. The versions of its fields are those of the message."""
     return _define(cls)
 
 
@@ -165,13 +165,13 @@ def _define_message(info: MessageInfo) -> Callable[[type[T]], type[T]]:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
 def request(key: ApiKey) -> Callable[[type[T]], type[T]]:
-    """The request of an API, in the versions that the table `APIS` says."""
+    """Declare the request of an API, in the versions of the table `APIS`."""
     return _define_message(MessageInfo(key, APIS[key].versions, APIS[key].flexible, "request"))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
 def response(key: ApiKey) -> Callable[[type[T]], type[T]]:
-    """The response of an API, in the versions that the table `APIS` says."""
+    """Declare the response of an API, in the versions of the table `APIS`."""
     return _define_message(MessageInfo(key, APIS[key].versions, APIS[key].flexible, "response"))
 
 
@@ -199,8 +199,8 @@ class FieldType(Struct, frozen=True):
 
 
 class FieldLayout(Struct, frozen=True):
-    """One field of one version: its Python name, its type, its tag (None: it has a place of its own), its default
-    (NODEFAULT: it has to be given), whether a tagged one is sent though it is null."""
+    """One field of one version: its Python name, its type, its tag (None for an untagged field), its default
+    (NODEFAULT if it is required), and whether a tagged field is sent when it is null."""
 
     name: str
     type: FieldType
@@ -233,15 +233,16 @@ def _is_struct(hint: Any) -> bool:
 
 
 def layout(cls: type[Any], version: int) -> tuple[FieldLayout, ...]:
-    """The fields that `version` of a message or struct carries, in wire order, tagged ones in tag order at
-    the end."""
+    """Return the fields of one version of a message or struct in wire order. Tagged fields are at the end, by
+    tag."""
     hints = get_type_hints(cls, include_extras=True)
     plain: list[FieldLayout] = []
     in_tags: list[FieldLayout] = []
     for name, declared in _FIELDS[cls].items():
         if version not in declared.versions:
             continue
-        # A tagged struct that is None is left out of the section, and carries no null marker of its own, unless its
+        # A tagged struct that is None is omitted from the section and has no null marker, unless its
+        # declaration has `nullable`.
         # line says that it is nullable.
         by_type = declared.tag is None or not _is_struct(hints[name])
         nullable = by_type if declared.nullable is None else version in declared.nullable

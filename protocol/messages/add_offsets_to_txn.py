@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (25): a transaction is going to commit offsets of a group."""
+"""AddOffsetsToTxn (25): announce that a transaction will commit offsets of a group."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Int16, Int32, Int64, String, request, response, since

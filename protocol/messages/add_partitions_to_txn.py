@@ -1,4 +1,5 @@
-"""AddPartitionsToTxn (24): what a transaction is going to write to; from v4 on sent by brokers."""
+"""AddPartitionsToTxn (24): announce the partitions that a transaction will write to. From v4 on brokers send
+it."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Array, Bool, Int16, Int32, Int64, String, request, response, since, struct
@@ -14,7 +15,7 @@ class AddPartitionsToTxnTopic:
 
 @struct
 class AddPartitionsToTxnTransaction:
-    """One transaction of the batch form; with `verify_only` nothing is added."""
+    """One transaction of the batch form. With `verify_only` the coordinator adds no partition."""
 
     transactional_id: String
     producer_id: Int64
@@ -25,7 +26,7 @@ class AddPartitionsToTxnTransaction:
 
 @request(ApiKey.ADD_PARTITIONS_TO_TXN)
 class AddPartitionsToTxnRequest:
-    """v2 PRODUCER_FENCED · v3 flexible · v4 a batch of transactions, verifying (KIP-890) · v5
+    """v2 PRODUCER_FENCED · v3 flexible · v4 a batch of transactions, verification (KIP-890) · v5
     TRANSACTION_ABORTABLE"""
 
     transactions: Array[AddPartitionsToTxnTransaction] = since("4+", default=[])
@@ -61,7 +62,7 @@ class AddPartitionsToTxnResult:
 
 @response(ApiKey.ADD_PARTITIONS_TO_TXN)
 class AddPartitionsToTxnResponse:
-    """v4 an error for all, and a batch"""
+    """v4 an error of the whole request, and a batch"""
 
     throttle_time_ms: Int32 = since(default=0)
     error_code: Int16 = since("4+", default=0)

@@ -1,4 +1,4 @@
-"""AlterConfigs (33): replace all the configs of a resource (KIP-133); the older of two such calls."""
+"""AlterConfigs (33): replace all configs of a resource (KIP-133). IncrementalAlterConfigs is the newer API."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -26,7 +26,7 @@ class AlterableConfig:
 
 @struct
 class AlterConfigsResource:
-    """A resource and all the configs that it is to have."""
+    """A resource and all of its new configs."""
 
     resource_type: Int8
     resource_name: String

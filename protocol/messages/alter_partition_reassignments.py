@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (45): other replicas for partitions (KIP-455)."""
+"""AlterPartitionReassignments (45): change the replicas of partitions (KIP-455)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -43,7 +43,7 @@ class AlterPartitionReassignmentsRequest:
 
 @struct
 class ReassignablePartitionResponse:
-    """Whether the reassignment of a partition begins, or is cancelled."""
+    """The result for one partition: its reassignment begins or is cancelled, or an error."""
 
     partition_index: Int32
     error_code: Int16
@@ -60,7 +60,7 @@ class ReassignableTopicResponse:
 
 @response(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
 class AlterPartitionReassignmentsResponse:
-    """v1 says again whether the number of replicas might change"""
+    """v1 repeats whether the number of replicas may change"""
 
     throttle_time_ms: Int32 = since(default=0)
     allow_replication_factor_change: Bool = since("1+", default=True)

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (51): give users SCRAM credentials, or take them away (KIP-554)."""
+"""AlterUserScramCredentials (51): set or delete SCRAM credentials of users (KIP-554)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -18,7 +18,7 @@ from protocol.schema import (
 
 @struct
 class ScramCredentialDeletion:
-    """A credential that is to go."""
+    """A credential to delete."""
 
     name: String
     mechanism: Int8
@@ -26,7 +26,7 @@ class ScramCredentialDeletion:
 
 @struct
 class ScramCredentialUpsertion:
-    """A credential, as the client has made it of the password."""
+    """A credential to set, which the client has derived from the password."""
 
     name: String
     mechanism: Int8
@@ -54,7 +54,7 @@ class AlterUserScramCredentialsResult:
 
 @response(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
 class AlterUserScramCredentialsResponse:
-    """One result a user."""
+    """The results, one for each user."""
 
     throttle_time_ms: Int32 = since(default=0)
     results: Array[AlterUserScramCredentialsResult]

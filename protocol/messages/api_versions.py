@@ -1,4 +1,4 @@
-"""ApiVersions (18): what this broker serves; the first request of nearly every client."""
+"""ApiVersions (18): the versions that this broker serves. It is the first request of nearly every client."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -19,7 +19,7 @@ from protocol.schema import (
 
 @request(ApiKey.API_VERSIONS)
 class ApiVersionsRequest:
-    """v3 client software (KIP-511) · v5 the broker that the client means to talk to (KIP-1242)"""
+    """v3 client software (KIP-511) · v5 the expected cluster and broker (KIP-1242)"""
 
     client_software_name: String = since("3+", default="")
     client_software_version: String = since("3+", default="")
@@ -38,7 +38,7 @@ class ApiVersion:
 
 @struct
 class SupportedFeatureKey:
-    """A feature that the broker could run, and at which levels."""
+    """A feature that the broker supports, with its minimum and maximum level."""
 
     name: String
     min_version: Int16
@@ -47,7 +47,7 @@ class SupportedFeatureKey:
 
 @struct
 class FinalizedFeatureKey:
-    """A feature level that the cluster runs at."""
+    """A feature with its finalized level in the cluster."""
 
     name: String
     max_version_level: Int16
@@ -56,7 +56,7 @@ class FinalizedFeatureKey:
 
 @response(ApiKey.API_VERSIONS)
 class ApiVersionsResponse:
-    """v1 throttle time · v3 features in tags (KIP-584) · v4 features whose minimum is 0 are shown"""
+    """v1 throttle time · v3 features in tags (KIP-584) · v4 features with a minimum level of 0 are included"""
 
     error_code: Int16
     api_keys: Array[ApiVersion]

@@ -63,7 +63,7 @@ class ConsumerGroupDescribeResponseMember:
 
 @struct
 class ConsumerGroupDescribeResponseGroup:
-    """A group; with an error there is no more than its id, and what the error says."""
+    """A group. With an error it has only its id and the error."""
 
     error_code: Int16
     error_message: NullableString = since(default=None)

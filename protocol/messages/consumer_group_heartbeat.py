@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (68): all that a member of a consumer group and its coordinator say to each other.
+"""ConsumerGroupHeartbeat (68): the only exchange between a member of a consumer group and its coordinator.
 
 Source: KIP-848.
 """
@@ -29,8 +29,11 @@ class ConsumerGroupHeartbeatRequestTopicPartitions:
 
 @request(ApiKey.CONSUMER_GROUP_HEARTBEAT)
 class ConsumerGroupHeartbeatRequest:
-    """v1 regular expressions, member ids made by clients (KIP-1082). What is null, or a rebalance timeout of -1,
-    has not changed since the last one; a member epoch of 0 joins, -1 leaves, -2 leaves for a while."""
+    """v1 regular expressions, member ids that clients generate (KIP-1082).
+
+    A null field, or a rebalance timeout of -1, has not changed since the last heartbeat. A member epoch of 0
+    joins, -1 leaves, and -2 leaves temporarily (static members).
+    """
 
     group_id: String
     member_id: String
@@ -46,7 +49,7 @@ class ConsumerGroupHeartbeatRequest:
 
 @struct
 class ConsumerGroupHeartbeatResponseTopicPartitions:
-    """Partitions of one topic that are the member's."""
+    """Partitions of one topic that are assigned to the member."""
 
     topic_id: Uuid
     partitions: Array[Int32]
@@ -61,7 +64,7 @@ class ConsumerGroupHeartbeatResponseAssignment:
 
 @response(ApiKey.CONSUMER_GROUP_HEARTBEAT)
 class ConsumerGroupHeartbeatResponse:
-    """The assignment is null where there is nothing new to say of it."""
+    """The assignment is null if it has not changed."""
 
     throttle_time_ms: Int32 = since(default=0)
     error_code: Int16 = since(default=0)

@@ -1,4 +1,4 @@
-"""CreateAcls (30): add rules, each with a result of its own (KIP-140)."""
+"""CreateAcls (30): add ACLs, each with its own result (KIP-140)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -37,7 +37,7 @@ class CreateAclsRequest:
 
 @struct
 class AclCreationResult:
-    """The result for one rule."""
+    """The result for one ACL."""
 
     error_code: Int16 = since(default=0)
     error_message: NullableString = since(default=None)
@@ -45,7 +45,7 @@ class AclCreationResult:
 
 @response(ApiKey.CREATE_ACLS)
 class CreateAclsResponse:
-    """In the order of the request."""
+    """The results in the order of the request."""
 
     throttle_time_ms: Int32 = since(default=0)
     results: Array[AclCreationResult]

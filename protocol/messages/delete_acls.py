@@ -1,4 +1,4 @@
-"""DeleteAcls (31): remove the rules that filters fit (KIP-140)."""
+"""DeleteAcls (31): remove the ACLs that match filters (KIP-140)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -17,7 +17,7 @@ from protocol.schema import (
 
 @struct
 class DeleteAclsFilter:
-    """As the one of DescribeAcls."""
+    """A filter like that of DescribeAcls."""
 
     resource_type_filter: Int8
     resource_name_filter: NullableString
@@ -37,7 +37,7 @@ class DeleteAclsRequest:
 
 @struct
 class DeleteAclsMatchingAcl:
-    """A rule that is gone."""
+    """An ACL that was removed."""
 
     error_code: Int16 = since(default=0)
     error_message: NullableString = since(default=None)
@@ -61,7 +61,7 @@ class DeleteAclsFilterResult:
 
 @response(ApiKey.DELETE_ACLS)
 class DeleteAclsResponse:
-    """In the order of the request."""
+    """The results in the order of the request."""
 
     throttle_time_ms: Int32 = since(default=0)
     filter_results: Array[DeleteAclsFilterResult]

@@ -1,4 +1,4 @@
-"""DeleteRecords (21): move the start of a partition forward (KIP-107)."""
+"""DeleteRecords (21): raise the log start offset of partitions (KIP-107)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Array, Int16, Int32, Int64, String, request, response, since, struct
@@ -47,7 +47,7 @@ class DeleteRecordsTopicResult:
 
 @response(ApiKey.DELETE_RECORDS)
 class DeleteRecordsResponse:
-    """`low_watermark` is the new start."""
+    """`low_watermark` is the new log start offset."""
 
     throttle_time_ms: Int32 = since(default=0)
     topics: Array[DeleteRecordsTopicResult]

@@ -1,4 +1,4 @@
-"""DescribeAcls (29): the rules that a filter fits, by the resources they are about (KIP-140).
+"""DescribeAcls (29): the ACLs that match a filter, by resource (KIP-140).
 
 Types, operations and permissions are Kafka's numbers: see `coordinator/security/core/acl.py`.
 """
@@ -20,7 +20,7 @@ from protocol.schema import (
 
 @request(ApiKey.DESCRIBE_ACLS)
 class DescribeAclsRequest:
-    """v1 types of patterns (KIP-290), v2 flexible, v3 user resources. What is null fits everything."""
+    """v1 types of patterns (KIP-290), v2 flexible, v3 user resources. A null field matches everything."""
 
     resource_type_filter: Int8
     resource_name_filter: NullableString
@@ -33,7 +33,7 @@ class DescribeAclsRequest:
 
 @struct
 class AclDescription:
-    """A rule that allows or denies a principal an operation."""
+    """An ACL: it allows or denies an operation to a principal."""
 
     principal: String
     host: String
@@ -43,7 +43,7 @@ class AclDescription:
 
 @struct
 class DescribeAclsResource:
-    """The rules about one resource."""
+    """The ACLs of one resource."""
 
     resource_type: Int8
     resource_name: String
@@ -53,7 +53,7 @@ class DescribeAclsResource:
 
 @response(ApiKey.DESCRIBE_ACLS)
 class DescribeAclsResponse:
-    """One error for all, or the rules."""
+    """The ACLs by resource, or an error of the whole request."""
 
     throttle_time_ms: Int32 = since(default=0)
     error_code: Int16 = since(default=0)

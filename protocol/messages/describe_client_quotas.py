@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (48): which quotas users, client ids and addresses have (KIP-546)."""
+"""DescribeClientQuotas (48): the quotas of users, client ids and IP addresses (KIP-546)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -20,7 +20,8 @@ from protocol.schema import (
 
 @struct
 class ComponentData:
-    """A part of a quota entity: user, client-id, ip. Match type 0 is the name in `match`, 1 the default, 2 any."""
+    """A component of a quota entity: user, client-id or ip. Match type 0 means the name in `match`, 1 the
+    default, 2 any name."""
 
     entity_type: String
     match_type: Int8
@@ -29,7 +30,8 @@ class ComponentData:
 
 @request(ApiKey.DESCRIBE_CLIENT_QUOTAS)
 class DescribeClientQuotasRequest:
-    """A request for the quotas of entities with all of these parts; `strict`: and no others."""
+    """A request for the quotas of entities with all of these components. `strict` excludes entities with other
+    components."""
 
     components: Array[ComponentData]
     strict: Bool
@@ -61,7 +63,7 @@ class EntryData:
 
 @response(ApiKey.DESCRIBE_CLIENT_QUOTAS)
 class DescribeClientQuotasResponse:
-    """Entries are null where there is an error."""
+    """The entries are null if there is an error."""
 
     throttle_time_ms: Int32 = since(default=0)
     error_code: Int16 = since(default=0)

@@ -19,7 +19,7 @@ from protocol.schema import (
 
 @struct
 class DescribeConfigsResource:
-    """A topic or broker; null keys ask for all configs."""
+    """A topic or broker. Null keys request all configs."""
 
     resource_type: Int8
     resource_name: String
@@ -37,7 +37,7 @@ class DescribeConfigsRequest:
 
 @struct
 class DescribeConfigsSynonym:
-    """A place that the value could have come from."""
+    """A possible source of the value."""
 
     name: String
     value: NullableString = since(default=None)

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35): how much lies where on a broker's disks (KIP-113, KIP-827)."""
+"""DescribeLogDirs (35): the sizes of the logs on a broker's disks (KIP-113, KIP-827)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -26,7 +26,7 @@ class DescribableLogDirTopic:
 
 @request(ApiKey.DESCRIBE_LOG_DIRS)
 class DescribeLogDirsRequest:
-    """v1 as v0, v2 flexible, v3-v5 as v2. Null topics: all."""
+    """v1 as v0, v2 flexible, v3-v5 as v2. Null topics request all topics."""
 
     topics: NullableArray[DescribableLogDirTopic]
 
@@ -43,7 +43,7 @@ class DescribeLogDirsPartition:
 
 @struct
 class DescribeLogDirsTopic:
-    """The logs of a topic that lie in one directory."""
+    """The logs of a topic in one directory."""
 
     name: String
     partitions: Array[DescribeLogDirsPartition]

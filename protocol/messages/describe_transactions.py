@@ -1,4 +1,4 @@
-"""DescribeTransactions (65): how far transactions have come (KIP-664)."""
+"""DescribeTransactions (65): the states of transactions (KIP-664)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Array, Int16, Int32, Int64, String, request, response, since, struct
@@ -13,7 +13,7 @@ class DescribeTransactionsRequest:
 
 @struct
 class DescribeTransactionsTopicData:
-    """Partitions of one topic that a transaction has written to, or is about to."""
+    """Partitions of one topic that belong to a transaction."""
 
     topic: String
     partitions: Array[Int32]
@@ -21,7 +21,7 @@ class DescribeTransactionsTopicData:
 
 @struct
 class DescribeTransactionsTransactionState:
-    """One transaction; of one with an error everything else is 0 or empty."""
+    """One transaction. With an error all other fields are 0 or empty."""
 
     error_code: Int16
     transactional_id: String
@@ -35,7 +35,7 @@ class DescribeTransactionsTransactionState:
 
 @response(ApiKey.DESCRIBE_TRANSACTIONS)
 class DescribeTransactionsResponse:
-    """In the order of the request."""
+    """The transactions in the order of the request."""
 
     throttle_time_ms: Int32 = since(default=0)
     transaction_states: Array[DescribeTransactionsTransactionState]

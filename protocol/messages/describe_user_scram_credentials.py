@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (50): which users can log in by SCRAM, and with how many rounds (KIP-554)."""
+"""DescribeUserScramCredentials (50): the users with SCRAM credentials, and their iterations (KIP-554)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -25,7 +25,7 @@ class UserName:
 
 @request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
 class DescribeUserScramCredentialsRequest:
-    """Null or none: all users."""
+    """No users, or null, requests all users."""
 
     users: NullableArray[UserName]
 
@@ -50,7 +50,7 @@ class DescribeUserScramCredentialsResult:
 
 @response(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
 class DescribeUserScramCredentialsResponse:
-    """One result a user."""
+    """The results, one for each user."""
 
     throttle_time_ms: Int32 = since(default=0)
     error_code: Int16 = since(default=0)

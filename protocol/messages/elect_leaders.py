@@ -1,4 +1,4 @@
-"""ElectLeaders (43): the preferred leader again, or any one (KIP-460)."""
+"""ElectLeaders (43): elect the preferred leader, or any live replica (KIP-460)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -18,7 +18,7 @@ from protocol.schema import (
 
 @struct
 class TopicPartitions:
-    """A topic and the partitions that are to have a leader elected."""
+    """A topic and the partitions for an election."""
 
     topic: String
     partitions: Array[Int32]
@@ -26,7 +26,7 @@ class TopicPartitions:
 
 @request(ApiKey.ELECT_LEADERS)
 class ElectLeadersRequest:
-    """v1 other elections than that of the preferred leader. Null partitions: all of them."""
+    """v1 election types other than the preferred leader. Null partitions request all of them."""
 
     election_type: Int8 = since("1+", default=0)
     topic_partitions: NullableArray[TopicPartitions]
@@ -35,7 +35,7 @@ class ElectLeadersRequest:
 
 @struct
 class PartitionResult:
-    """Whether a partition has another leader now."""
+    """The result of the election in one partition."""
 
     partition_id: Int32
     error_code: Int16

@@ -1,4 +1,4 @@
-"""EndTxn (26): commit or abort."""
+"""EndTxn (26): commit or abort a transaction."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Bool, Int16, Int32, Int64, String, request, response, since
@@ -6,7 +6,7 @@ from protocol.schema import Bool, Int16, Int32, Int64, String, request, response
 
 @request(ApiKey.END_TXN)
 class EndTxnRequest:
-    """v2 PRODUCER_FENCED · v3 flexible · v4 TRANSACTION_ABORTABLE · v5 the epoch rises with each end (KIP-890)"""
+    """v2 PRODUCER_FENCED · v3 flexible · v4 TRANSACTION_ABORTABLE · v5 each end bumps the epoch (KIP-890)"""
 
     transactional_id: String
     producer_id: Int64
@@ -16,7 +16,7 @@ class EndTxnRequest:
 
 @response(ApiKey.END_TXN)
 class EndTxnResponse:
-    """v5 id and epoch of the next transaction"""
+    """v5 producer id and epoch of the next transaction"""
 
     throttle_time_ms: Int32 = since(default=0)
     error_code: Int16

@@ -1,4 +1,4 @@
-"""Fetch (1): read record batches; waits for `min_bytes` at most `max_wait_ms`."""
+"""Fetch (1): read record batches. The broker waits up to `max_wait_ms` for `min_bytes`."""
 
 from protocol.apis import ApiKey
 from protocol.current_leader import LeaderIdAndEpoch, NodeEndpoint
@@ -32,7 +32,7 @@ class ReplicaState:
 
 @struct
 class FetchPartition:
-    """One partition: from where, and how much at most."""
+    """One partition with its fetch offset and its maximum bytes."""
 
     partition: Int32
     current_leader_epoch: Int32 = since("9+", default=-1)
@@ -55,7 +55,7 @@ class FetchTopic:
 
 @struct
 class ForgottenTopic:
-    """Partitions that leave the fetch session."""
+    """Partitions to remove from the fetch session."""
 
     topic: String = since("7-12", default="")
     topic_id: Uuid = since("13+", default=ZERO_UUID)
@@ -92,7 +92,7 @@ class EpochEndOffset:
 
 @struct
 class SnapshotId:
-    """A snapshot to fetch in place of the log (raft only)."""
+    """A snapshot to fetch instead of the log (KRaft only)."""
 
     end_offset: Int64 = since(default=-1)
     epoch: Int32 = since(default=-1)

@@ -1,4 +1,4 @@
-"""FindCoordinator (10): which broker coordinates a group or a transaction."""
+"""FindCoordinator (10): find the broker that coordinates a group or a transaction."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -38,7 +38,7 @@ class Coordinator:
 
 @response(ApiKey.FIND_COORDINATOR)
 class FindCoordinatorResponse:
-    """v1 throttle time, error message · v4 an answer for each key"""
+    """v1 throttle time, error message · v4 a result for each key"""
 
     throttle_time_ms: Int32 = since("1+", default=0)
     error_code: Int16 = since("0-3", default=0)

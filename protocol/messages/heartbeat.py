@@ -1,4 +1,4 @@
-"""Heartbeat (12): the member lives; the answer tells it when to rejoin."""
+"""Heartbeat (12): a member shows that it is alive. The response tells it to rejoin if there is a rebalance."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Int16, Int32, NullableString, String, request, response, since

@@ -1,4 +1,4 @@
-"""JoinGroup (11): enter a group or re-enter it; answered when the join phase of a rebalance ends."""
+"""JoinGroup (11): join or rejoin a group. The coordinator answers when the join phase of a rebalance ends."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -18,7 +18,7 @@ from protocol.schema import (
 
 @struct
 class JoinGroupRequestProtocol:
-    """An assignor that the member supports; their order is its preference."""
+    """An assignor that the member supports. A member lists them in order of preference."""
 
     name: String
     metadata: Bytes
@@ -41,7 +41,7 @@ class JoinGroupRequest:
 
 @struct
 class JoinGroupResponseMember:
-    """A member as the leader sees it: its metadata is that of the selected protocol."""
+    """A member for the leader, with its metadata for the selected protocol."""
 
     member_id: String
     group_instance_id: NullableString = since("5+", default=None)

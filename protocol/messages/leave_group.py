@@ -1,4 +1,4 @@
-"""LeaveGroup (13): members go, by member id or by group instance id."""
+"""LeaveGroup (13): remove members, by member id or by group instance id."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Array, Int16, Int32, NullableString, String, request, response, since, struct
@@ -33,7 +33,7 @@ class MemberResponse:
 
 @response(ApiKey.LEAVE_GROUP)
 class LeaveGroupResponse:
-    """v1 throttle time · v3 an answer for each member"""
+    """v1 throttle time · v3 a result for each member"""
 
     throttle_time_ms: Int32 = since("1+", default=0)
     error_code: Int16

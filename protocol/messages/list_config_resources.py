@@ -6,14 +6,14 @@ from protocol.schema import Array, Int8, Int16, Int32, String, request, response
 
 @request(ApiKey.LIST_CONFIG_RESOURCES)
 class ListConfigResourcesRequest:
-    """v0 lists resources of client metrics alone; v1 resource_types, none of them meaning all"""
+    """v0 lists only client metrics resources; v1 resource types, where an empty list requests all types"""
 
     resource_types: Array[Int8] = since("1+", default=[])
 
 
 @struct
 class ConfigResource:
-    """A resource that has configs, or may be given some."""
+    """A resource that has, or can have, configs."""
 
     resource_name: String
     resource_type: Int8 = since("1+", default=16)

@@ -1,4 +1,4 @@
-"""ListOffsets (2): the offset at a timestamp, or an end of the log."""
+"""ListOffsets (2): the offset of a timestamp, or the start or the end of the log."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Array, Int8, Int16, Int32, Int64, String, request, response, since, struct
@@ -6,7 +6,7 @@ from protocol.schema import Array, Int8, Int16, Int32, Int64, String, request, r
 
 @struct
 class ListOffsetsPartition:
-    """A timestamp to look up; -1 latest, -2 earliest, -3 maximum timestamp."""
+    """A timestamp to look up: -1 is the latest offset, -2 the earliest, -3 the maximum timestamp."""
 
     partition_index: Int32
     current_leader_epoch: Int32 = since("4+", default=-1)
@@ -35,7 +35,7 @@ class ListOffsetsRequest:
 
 @struct
 class ListOffsetsPartitionResponse:
-    """The offset that was found; -1 if none."""
+    """The found offset, or -1."""
 
     partition_index: Int32
     error_code: Int16

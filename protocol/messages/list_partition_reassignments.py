@@ -17,7 +17,7 @@ from protocol.schema import (
 
 @struct
 class ListPartitionReassignmentsTopics:
-    """A topic and the partitions to look at."""
+    """A topic and the requested partitions."""
 
     name: String
     partition_indexes: Array[Int32]
@@ -25,7 +25,7 @@ class ListPartitionReassignmentsTopics:
 
 @request(ApiKey.LIST_PARTITION_REASSIGNMENTS)
 class ListPartitionReassignmentsRequest:
-    """Null topics: all of them."""
+    """Null topics request all topics."""
 
     timeout_ms: Int32 = since(default=60000)
     topics: NullableArray[ListPartitionReassignmentsTopics] = since(default=None)

@@ -1,4 +1,4 @@
-"""ListTransactions (66): which transactional ids there are (KIP-664)."""
+"""ListTransactions (66): the transactional ids with their states (KIP-664)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -17,8 +17,8 @@ from protocol.schema import (
 
 @request(ApiKey.LIST_TRANSACTIONS)
 class ListTransactionsRequest:
-    """A request for the transactions that pass every filter. v1 how long it has been open (KIP-994) · v2 a
-    pattern of ids (KIP-1152)"""
+    """A request for the transactions that pass every filter. v1 minimum duration (KIP-994) · v2 pattern of ids
+    (KIP-1152)"""
 
     state_filters: Array[String]
     producer_id_filters: Array[Int64]

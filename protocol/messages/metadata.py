@@ -1,4 +1,4 @@
-"""Metadata (3): brokers, topics and their partitions; creates topics where that is allowed."""
+"""Metadata (3): brokers, topics and their partitions. It creates missing topics if that is allowed."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -28,8 +28,8 @@ class MetadataRequestTopic:
 
 @request(ApiKey.METADATA)
 class MetadataRequest:
-    """v1 null asks for all topics, empty for none · v4 auto-creation can be declined · v8 authorized
-    operations (KIP-430) · v10 topic ids (KIP-516) · v12 topics asked for by id"""
+    """v1 null requests all topics, an empty list none · v4 without auto-creation · v8 authorized operations
+    (KIP-430) · v10 topic ids (KIP-516) · v12 topics by id"""
 
     topics: NullableArray[MetadataRequestTopic] = since(nullable="1+", default=[])
     allow_auto_topic_creation: Bool = since("4+", default=True)
@@ -39,7 +39,7 @@ class MetadataRequest:
 
 @struct
 class MetadataResponseBroker:
-    """A live broker, as the client should address it."""
+    """A live broker with its address for the client."""
 
     node_id: Int32
     host: String

@@ -1,4 +1,4 @@
-"""OffsetCommit (8): store how far a group has come."""
+"""OffsetCommit (8): store the offsets of a group."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -19,7 +19,7 @@ from protocol.schema import (
 
 @struct
 class OffsetCommitRequestPartition:
-    """One partition's offset: the next record to read."""
+    """The offset of one partition, which is that of the next record to read."""
 
     partition_index: Int32
     committed_offset: Int64
@@ -39,8 +39,8 @@ class OffsetCommitRequestTopic:
 
 @request(ApiKey.OFFSET_COMMIT)
 class OffsetCommitRequest:
-    """v1 member and commit timestamp · v2 retention time (till v4) · v6 leader epoch (KIP-320) · v7 static
-    members (KIP-345) · v9 usable by KIP-848 members · v10 topic ids"""
+    """v1 member and commit timestamp · v2 retention time (until v4) · v6 leader epoch (KIP-320) · v7 static
+    members (KIP-345) · v9 for KIP-848 members too · v10 topic ids"""
 
     group_id: String
     generation_id_or_member_epoch: Int32 = since("1+", default=-1)
@@ -60,7 +60,7 @@ class OffsetCommitResponsePartition:
 
 @struct
 class OffsetCommitResponseTopic:
-    """A topic, as the request named it."""
+    """A topic with its name or id from the request."""
 
     name: String = since("0-9", default="")
     topic_id: Uuid = since("10+", default=ZERO_UUID)

@@ -1,4 +1,4 @@
-"""OffsetDelete (47): forget a group's offsets of topics that it does not read."""
+"""OffsetDelete (47): delete committed offsets of topics to which the group is not subscribed."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Array, Int16, Int32, String, request, response, since, struct
@@ -45,7 +45,7 @@ class OffsetDeleteResponseTopic:
 
 @response(ApiKey.OFFSET_DELETE)
 class OffsetDeleteResponse:
-    """The error comes before the throttle time here, as Kafka has it."""
+    """Unlike in other responses, the error comes before the throttle time."""
 
     error_code: Int16
     throttle_time_ms: Int32 = since(default=0)

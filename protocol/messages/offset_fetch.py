@@ -38,7 +38,7 @@ class OffsetFetchRequestTopics:
 
 @struct
 class OffsetFetchRequestGroup:
-    """One group of the batch form; `topics` None asks for all that it committed."""
+    """One group of the batch form. If `topics` is None, the response has all committed offsets."""
 
     group_id: String
     member_id: NullableString = since("9+", default=None)

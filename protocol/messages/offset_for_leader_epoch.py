@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23): where a leader epoch ends (KIP-279, KIP-320)."""
+"""OffsetForLeaderEpoch (23): the end offset of a leader epoch (KIP-279, KIP-320)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Array, Int16, Int32, Int64, String, request, response, since, struct

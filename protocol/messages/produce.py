@@ -49,7 +49,7 @@ class ProduceRequest:
 
 @struct
 class BatchIndexAndErrorMessage:
-    """A record that made its batch be refused."""
+    """An invalid record, for which the broker rejected the batch."""
 
     batch_index: Int32
     batch_index_error_message: NullableString = since(default=None)
@@ -57,7 +57,7 @@ class BatchIndexAndErrorMessage:
 
 @struct
 class PartitionProduceResponse:
-    """The offset of one batch, or its error."""
+    """The base offset of an appended batch, or its error."""
 
     index: Int32
     error_code: Int16

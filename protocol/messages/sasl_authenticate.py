@@ -6,14 +6,15 @@ from protocol.schema import Bytes, Int16, Int64, NullableString, request, respon
 
 @request(ApiKey.SASL_AUTHENTICATE)
 class SaslAuthenticateRequest:
-    """v1 the client knows that sessions end (KIP-368), v2 flexible"""
+    """v1 the client supports limited sessions (KIP-368), v2 flexible"""
 
     auth_bytes: Bytes
 
 
 @response(ApiKey.SASL_AUTHENTICATE)
 class SaslAuthenticateResponse:
-    """v1 for how long the session lasts; 0 where it does not end, and in all answers but the last one."""
+    """v1 the lifetime of the session in milliseconds. It is 0 for an unlimited session, and in all responses
+    before the last one."""
 
     error_code: Int16
     error_message: NullableString

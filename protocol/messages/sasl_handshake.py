@@ -1,6 +1,7 @@
-"""SaslHandshake (17): a client names the SASL mechanism that it wants to use.
+"""SaslHandshake (17): select a SASL mechanism.
 
-Source: KIP-43, KIP-152. After v0 tokens follow as they are, each with its size; after v1 in SaslAuthenticate.
+Source: KIP-43, KIP-152. After v0 the tokens follow without a request header, each with its size; after v1 they
+come in SaslAuthenticate requests.
 """
 
 from protocol.apis import ApiKey
@@ -9,7 +10,7 @@ from protocol.schema import Array, Int16, String, request, response
 
 @request(ApiKey.SASL_HANDSHAKE)
 class SaslHandshakeRequest:
-    """v1 the tokens come in SaslAuthenticate"""
+    """v1 the tokens come in SaslAuthenticate requests"""
 
     mechanism: String
 

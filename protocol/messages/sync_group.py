@@ -1,4 +1,4 @@
-"""SyncGroup (14): the leader hands in the assignment, every member fetches its part."""
+"""SyncGroup (14): the leader sends the assignment, and every member gets its own part."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -17,7 +17,7 @@ from protocol.schema import (
 
 @struct
 class SyncGroupRequestAssignment:
-    """The assignment of one member by the leader."""
+    """The assignment of one member, computed by the leader."""
 
     member_id: String
     assignment: Bytes

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (28): offsets that count once the transaction is committed."""
+"""TxnOffsetCommit (28): store offsets that take effect when the transaction is committed."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -19,7 +19,7 @@ from protocol.schema import (
 
 @struct
 class TxnOffsetCommitRequestPartition:
-    """One partition's offset: the next record to read."""
+    """The offset of one partition, which is that of the next record to read."""
 
     partition_index: Int32
     committed_offset: Int64
@@ -38,8 +38,8 @@ class TxnOffsetCommitRequestTopic:
 
 @request(ApiKey.TXN_OFFSET_COMMIT)
 class TxnOffsetCommitRequest:
-    """v2 leader epoch · v3 flexible, member and generation (KIP-447) · v4 TRANSACTION_ABORTABLE · v5 adds the
-    group to the transaction by itself (KIP-890) · v6 topic ids"""
+    """v2 leader epoch · v3 flexible, member and generation (KIP-447) · v4 TRANSACTION_ABORTABLE · v5 the
+    coordinator adds the group to the transaction (KIP-890) · v6 topic ids"""
 
     transactional_id: String
     group_id: String
@@ -61,7 +61,7 @@ class TxnOffsetCommitResponsePartition:
 
 @struct
 class TxnOffsetCommitResponseTopic:
-    """A topic, as the request named it."""
+    """A topic with its name or id from the request."""
 
     name: String = since("0-5", default="")
     topic_id: Uuid = since("6+", default=ZERO_UUID)

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (27): the end of transactions, for the partitions that they wrote to. Sent by brokers."""
+"""WriteTxnMarkers (27): brokers write the end markers of transactions to their partitions."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Array, Bool, Int8, Int16, Int32, Int64, String, request, response, since, struct
@@ -14,7 +14,7 @@ class WritableTxnMarkerTopic:
 
 @struct
 class WritableTxnMarker:
-    """The end of one transaction; `transaction_result` true is a commit."""
+    """The end of one transaction. `transaction_result` is true for a commit."""
 
     producer_id: Int64
     producer_epoch: Int16

@@ -1,8 +1,8 @@
-"""Records of a KRaft cluster's metadata log (`__cluster_metadata`) that a takeover of a directory uses: names, ids,
-partitions and configs of topics, ACLs, credentials of SCRAM.
+"""Records of a KRaft cluster's metadata log (`__cluster_metadata`) that groupd reads when it adopts a data
+directory of Kafka: names, ids, partitions and configs of topics, ACLs, and SCRAM credentials.
 
-A record's value is a frame version, a record type and that type's version, three unsigned varints, and the record.
-Source: KIP-500, KIP-631, KIP-868.
+A record's value is a frame version, a record type and that type's version, three unsigned varints, and the
+record. Source: KIP-500, KIP-631, KIP-868.
 """
 
 from typing import Final, TypeAlias
@@ -25,7 +25,8 @@ class TopicRecord:
 
 @data(versions="0+")
 class PartitionRecord:
-    """One of its partitions was made. The other fields are not declared, nor the section of tags that ends them."""
+    """A partition of a topic was created. The other fields are not declared, nor are the tagged fields at the
+    end."""
 
     partition_id: Int32
     topic_id: Uuid
@@ -33,7 +34,7 @@ class PartitionRecord:
 
 @data(versions="0+", flexible="0+")
 class ConfigRecord:
-    """A property was set, or removed (None); resource type 2 is a topic."""
+    """A property was set, or removed (None). Resource type 2 is a topic."""
 
     resource_type: Int8
     resource_name: String
@@ -43,14 +44,14 @@ class ConfigRecord:
 
 @data(versions="0+", flexible="0+")
 class RemoveTopicRecord:
-    """A topic is gone, with its partitions and properties."""
+    """A topic was removed, with its partitions and properties."""
 
     topic_id: Uuid
 
 
 @data(versions="0+", flexible="0+")
 class UserScramCredentialRecord:
-    """A user has, or has anew, what proofs of its password are checked against."""
+    """A SCRAM credential of a user was set. It contains the keys that check proofs of the password."""
 
     name: String
     mechanism: Int8
@@ -134,7 +135,7 @@ _CLASSES: Final[dict[int, type[MetadataRecord]]] = {
 
 
 def decode_metadata_record(value: bytes) -> MetadataRecord | None:
-    """A record from the bytes of its value; None for one of another type. Raises Malformed."""
+    """Decode a record from its value. Return None for a record of another type. Raises Malformed."""
     try:
         frame_version, position = read_uvarint(value, 0)
         record_type, position = read_uvarint(value, position)

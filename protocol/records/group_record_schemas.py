@@ -40,7 +40,7 @@ class GroupMetadataKey:
 
 @struct
 class MemberMetadata:
-    """A member; a rebalance timeout of -1 means that the session timeout serves for it."""
+    """A member. If the rebalance timeout is -1, the session timeout is used instead."""
 
     member_id: String
     group_instance_id: NullableString = since("3+", default=None)
@@ -66,7 +66,7 @@ class GroupMetadataValue:
 
 @data(versions="0-1")
 class OffsetCommitKey:
-    """Whose offset, of which partition."""
+    """The group, the topic and the partition of a committed offset."""
 
     group: String
     topic: String
@@ -118,7 +118,7 @@ class PartitionRacks:
 
 @struct
 class TopicMetadata:
-    """A topic as it was."""
+    """A topic at the time of the record."""
 
     topic_id: Uuid
     topic_name: String
@@ -183,7 +183,8 @@ class ConsumerGroupTargetAssignmentMetadataKey:
 
 @data(versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMetadataValue:
-    """The epoch of the last target, and when it was computed (Unix time; 0: it may be computed anew at once)."""
+    """The epoch of the last target assignment, and the Unix time of its computation in milliseconds. With 0 it
+    may be computed again at once."""
 
     assignment_epoch: Int32
     assignment_timestamp: Int64 = tagged(0, "0+", default=0)
@@ -222,7 +223,7 @@ class ConsumerGroupCurrentMemberAssignmentKey:
 
 @struct
 class CurrentTopicPartitions:
-    """Partitions of one topic, and since which epoch of the member each is its own (KIP-1251)."""
+    """Partitions of one topic, each with the member epoch at which it was assigned (KIP-1251)."""
 
     topic_id: Uuid
     partitions: Array[Int32]
@@ -250,7 +251,8 @@ class ConsumerGroupRegularExpressionKey:
 
 @data(versions="0", flexible="0+")
 class ConsumerGroupRegularExpressionValue:
-    """The topics that it matched, in which version of all topics, and when that was looked at (Unix time)."""
+    """The topics that matched, the version of the topics image, and the Unix time of the resolution in
+    milliseconds."""
 
     topics: Array[String]
     version: Int64

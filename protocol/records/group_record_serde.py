@@ -43,22 +43,25 @@ NO_EXPIRE_TIMESTAMP: Final = -1
 GROUP_METADATA_VERSION: Final = 3
 OFFSET_VERSION: Final = 3
 TOPIC_ID_OFFSET_VERSION: Final = 4
-"""The version of an offset's value that has the topic's id."""
+"""The version of an offset's value with the topic id."""
 EXPIRING_OFFSET_VERSION: Final = 1
-"""The version of an offset's value that has an expire timestamp; it has neither leader epoch nor topic id."""
+"""The version of an offset's value with an expire timestamp. It has neither leader epoch nor topic id."""
 _INT16: Final = BinaryFormat(">h")
 
 
 class RecordType(Struct, frozen=True):
-    """A type of record of `__consumer_offsets`: what its keys begin with, and Kafka's name for it. Where there is
-    no more to say, its records are not served: they stay in the log as they are."""
+    """A record type of `__consumer_offsets`: the number with which its keys begin, and Kafka's name for it.
+
+    Instances of this class itself are types that groupd does not serve. Their records stay in the log
+    unchanged.
+    """
 
     number: int
     name: str
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers with which its keys may begin."""
+        """Return the numbers with which keys of this type may begin."""
         return (self.number,)
 
 
@@ -73,24 +76,24 @@ class ServedRecordType(RecordType, frozen=True):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers with which its keys may begin."""
+        """Return the numbers with which keys of this type may begin."""
         return (*self.older_numbers, self.number)
 
     @property
     def value_versions(self) -> VersionRange:
-        """The versions in which a value may have been written."""
+        """Return the versions in which a value may have been written."""
         return message_info(self.value).versions
 
 
 def find_offset_version(value: OffsetCommitValue) -> int:
-    """The version of an offset's value."""
+    """Return the version of an offset's value."""
     if value.expire_timestamp != NO_EXPIRE_TIMESTAMP:
         return EXPIRING_OFFSET_VERSION
     return OFFSET_VERSION if value.topic_id == ZERO_UUID else TOPIC_ID_OFFSET_VERSION
 
 
 def find_group_metadata_version(_: GroupMetadataValue) -> int:
-    """The version of a classic group's value."""
+    """Return the version of a classic group's value."""
     return GROUP_METADATA_VERSION
 
 
@@ -105,7 +108,7 @@ OFFSET_COMMIT: Final = ServedRecordType(
     OffsetCommitKey,
     OffsetCommitValue,
     find_offset_version,
-    older_numbers=(0,),  # as written before 0.9
+    older_numbers=(0,),  # the number before Kafka 0.9
 )
 GROUP_METADATA: Final = ServedRecordType(
     2, "group_metadata", GroupMetadataKey, GroupMetadataValue, find_group_metadata_version
@@ -186,13 +189,14 @@ TYPES_BY_NUMBER: Final[dict[int, RecordType]] = {
     number: kind for kind in RECORD_TYPES for number in kind.numbers
 }
 TYPES_BY_KEY: Final[dict[type[Any], ServedRecordType]] = {kind.key: kind for kind in SERVED_TYPES}
-"""The served ones by the schema of their keys."""
+"""The served types by the class of their keys."""
 
 
 class UnknownKey(msgspec.Struct, frozen=True):
-    """A key of a type that is not decoded here (share and streams groups): its type and bytes.
+    """A key of a type that groupd does not decode (share and streams groups): its type and bytes.
 
-    Such records stay in the log as they are."""
+    Such records stay in the log unchanged.
+    """
 
     type: int
     data: bytes
@@ -223,7 +227,7 @@ Value: TypeAlias = (
 
 
 def encode_key(key: Key) -> bytes:
-    """The bytes of a key, its type in front."""
+    """Encode a key, with its type first."""
     number = TYPES_BY_KEY[type(key)].number
     out = bytearray(_INT16.pack(number))
     writer(type(key), number)(key, out)
@@ -231,15 +235,15 @@ def encode_key(key: Key) -> bytes:
 
 
 def encode_value(value: Value, version: int) -> bytes:
-    """The bytes of a value in one version of its schema, the version in front."""
+    """Encode a value in one version of its schema, with the version first."""
     out = bytearray(_INT16.pack(version))
     writer(type(value), version)(value, out)
     return bytes(out)
 
 
 def decode_key(data: bytes) -> Key | UnknownKey:
-    """A key from its bytes; UnknownKey for a type that is not served, Malformed when one that is does not
-    parse."""
+    """Decode a key. Return an UnknownKey for a type that is not served. Raises Malformed for an invalid key of
+    a served type."""
     number = _read_leading_int16(data, "key")
     kind = TYPES_BY_NUMBER.get(number)
     if not isinstance(kind, ServedRecordType):
@@ -249,8 +253,8 @@ def decode_key(data: bytes) -> Key | UnknownKey:
 
 
 def canonical_key(data: bytes) -> bytes | None:
-    """The one form of a key that may be written in several; None for one of a type that is not served. Raises
-    Malformed."""
+    """Return the canonical form of a key, because some keys have several encodings. Return None for a type
+    that is not served. Raises Malformed."""
     if isinstance(decode_key(data), UnknownKey):
         return None
     number = _read_leading_int16(data, "key")
@@ -259,7 +263,7 @@ def canonical_key(data: bytes) -> bytes | None:
 
 
 def decode_value(key: Key, data: bytes) -> Value:
-    """The value that belongs to `key`; Malformed when it does not parse or has an unknown version."""
+    """Decode the value that belongs to `key`. Raises Malformed for invalid bytes or an unknown version."""
     version = _read_leading_int16(data, "value")
     kind = TYPES_BY_KEY[type(key)]
     if version not in kind.value_versions:

@@ -1,4 +1,4 @@
-"""The records of `__transaction_state`: one key a transactional id, and where its transaction stands.
+"""The records of `__transaction_state`: a key for each transactional id, and the state of its transaction.
 
 Source: `TransactionLogKey`, `TransactionLogValue` of Kafka's transaction-coordinator module; KIP-98, KIP-890.
 """
@@ -27,7 +27,7 @@ class TransactionPartitions:
 
 @data(versions="0-1", flexible="1+")
 class TransactionLogValue:
-    """v1 flexible: what the level of transactions needs (KIP-890). The partitions are null while the state is
+    """v1 flexible, fields for newer transaction versions (KIP-890). The partitions are null while the state is
     Empty."""
 
     producer_id: Int64
