@@ -3,9 +3,9 @@
 `replay` and `end_transaction` are its only writers. They run on the records that handlers emit and on records that
 are read from the log. So loading any prefix of the log gives the state that the live shard had there.
 
-Offsets are committed, or pending until the end of a transaction. Whether a committed offset came from a transaction
-is soft state: the record shows it, but its value does not. So it is unknown for loaded offsets until the next
-commit.
+An offset is committed, or pending until its transaction ends. The batch of a record shows whether an offset was
+committed in a transaction, but its value does not. So this is soft state (`CommitKinds`), and unknown for loaded
+offsets until the next commit.
 """
 
 from collections import Counter
@@ -43,7 +43,8 @@ class OffsetMap(Generic[V]):
 
     def __init__(self) -> None:
         self.by_group: dict[str, dict[str, dict[int, V]]] = {}
-        """Has no empty maps. Read only, except that callers may replace an existing value."""
+        """Values by group id, topic name and partition, without empty maps. Callers only read the maps, or replace
+        an existing value."""
         self._groups_of_topic: dict[str, dict[str, None]] = {}
 
     def __len__(self) -> int:
@@ -63,7 +64,7 @@ class OffsetMap(Generic[V]):
         topics[topic][partition] = value
 
     def set_values(self, values: Iterable[tuple[OffsetKey, V]]) -> None:
-        """Set many values. Looks up consecutive keys of one topic once."""
+        """Set many values. Consecutive keys of one topic cost a single lookup of the topic."""
         last_group: str | None = None
         last_topic: str | None = None
         partitions: dict[int, V] = {}
@@ -76,7 +77,7 @@ class OffsetMap(Generic[V]):
                 partitions, last_group, last_topic = self.by_group[group_id][topic], group_id, topic
 
     def remove_values(self, places: Iterable[OffsetKey]) -> None:
-        """Remove many values. Looks up consecutive keys of one topic once."""
+        """Remove many values. Consecutive keys of one topic cost a single lookup of the topic."""
         last_group: str | None = None
         last_topic: str | None = None
         partitions: dict[int, V] = {}
@@ -182,7 +183,7 @@ class OffsetStore:
         """Apply the marker that ends a producer's transaction. A producer without offsets here is ignored.
 
         Returns:
-            The offsets that are committed now, and the offsets that lost to newer commits.
+            The offsets that the marker commits, and the offsets that it drops because newer ones are committed.
         """
         pending = self.pending
         places = list(pending.by_producer.get(producer_id, ())) if len(pending.by_producer) > 1 else ()
@@ -236,9 +237,7 @@ class OffsetStore:
         return dict.fromkeys((*self._committed.find_groups(topic), *self._waiting.find_groups(topic))).keys()
 
     def topic_ids(self) -> dict[str, set[bytes]]:
-        """Return the ids of all topics with committed offsets, by name. Deleted and recreated topics share a
-        name.
-        """
+        """Return the ids of all topics with committed offsets, by name. A recreated topic may have several ids."""
         found: dict[str, set[bytes]] = {}
         for topics in self._by_group.values():
             for topic, partitions in topics.items():
@@ -298,9 +297,9 @@ class OffsetStore:
 class DurableGroupSnapshot(Struct):
     """The logged state of one group, for comparison.
 
-    `metadata` is its last metadata. `offsets` are by (topic, partition), `pending` by (producer id, topic,
-    partition). `consumer` has the records of a consumer group, and `is_consumer` says which of the two types
-    counts.
+    `metadata` is the last record of the classic group, `consumer` the records of the consumer group. If both exist,
+    `is_consumer` tells which type is effective. `offsets` are by (topic, partition), `pending` by (producer id,
+    topic, partition).
     """
 
     metadata: GroupMetadataValue | None
@@ -326,7 +325,7 @@ class DurableGroups:
         self.offsets = OffsetStore() if offsets is None else offsets
         self.stores: Sequence[RecordStore] = (self.metadata, self.consumers, self.offsets)
         self._taken_over: set[str] = set()
-        """Groups with records of both types in which the record of the classic group came later."""
+        """Ids of groups with records of both types, of which the record of the classic group came later."""
         self._replay = {kind.key: store.replay for store in self.stores for kind in store.record_types}
         self._replay.update(
             {kind.key: self._replay_consumer for kind in self.consumers.record_types},
@@ -455,7 +454,7 @@ class CommitKinds:
 
     def record_external_commit(self, group_id: str, places: Iterable[OffsetKey], wall_ms: int) -> None:
         """Record commits by a client without membership, such as a tool that resets the offsets of a stopped
-        application. They show neither of the two ways in which the application commits.
+        application. They do not show how the application commits: that is unknown again for earlier offsets.
         """
         self._unknown_until_ms[group_id] = wall_ms
         if group_id in self.transactional:

@@ -34,8 +34,8 @@ class RebalanceCause(StrEnum):
 class Trigger(NamedTuple):
     """The trigger of a rebalance.
 
-    `reason` is Kafka's sentence. `actor` is the member that caused the rebalance, the first one of several, or
-    None. `client_reason` is the reason that the client sent (KIP-800), "" if it sent none.
+    `reason` is Kafka's sentence. `actor` is the member that caused the rebalance (the first of several members);
+    None if no member did. `client_reason` is the reason that the client sent (KIP-800), "" if it sent none.
     """
 
     cause: RebalanceCause

@@ -215,8 +215,8 @@ def _describe_assignment(
     image: TopicsImage,
     described: dict[bytes, ConsumerGroupDescribeResponseTopicPartitions],
 ) -> ConsumerGroupDescribeResponseAssignment:
-    """Describe the partitions of topics that exist. `described` has the topics that are described already: most
-    members have their target, and one description of a topic serves both."""
+    """Describe the partitions of existing topics. `described` caches descriptions by topic id: the assignment and
+    the target of most members are equal and share them."""
     topics, find_topic = [], image.by_id.get
     for topic_id, of_topic in partitions.items():
         topic = find_topic(topic_id)

@@ -19,7 +19,7 @@ from protocol.error_codes import ErrorCode
 
 
 class SkippedOffset(NamedTuple):
-    """An offset of a committed transaction that lost to a newer commit, `committed`."""
+    """An offset of a committed transaction that was dropped because a newer offset, `committed`, remains."""
 
     topic: str
     partition: int
@@ -336,7 +336,7 @@ class SimpleGroupCreated(GroupEvent):
 @wire_name("OffsetsCommitted")
 class OffsetsCommitted(GroupEvent):
     """Offsets of `partitions` partitions were stored. `member_id` is "" for simple consumers. Every commit creates
-    this event, so it has only fields that are free to obtain.
+    this event, so its fields need no further lookups.
     """
 
     member_id: str
@@ -346,7 +346,7 @@ class OffsetsCommitted(GroupEvent):
 @wire_name("OffsetsPending")
 class OffsetsPending(GroupEvent):
     """Offsets of `partitions` partitions are pending until a producer's transaction ends. `member_id` is "" if the
-    commit named no member. Every such commit creates this event, so it has only fields that are free to obtain.
+    commit named no member. Every such commit creates this event, so its fields need no further lookups.
     """
 
     member_id: str
@@ -446,8 +446,8 @@ class ConsumerMemberReplaced(MemberEvent):
 class ConsumerMemberLeft(MemberEvent):
     """A member left, or an admin client removed it.
 
-    A static member that `returns` keeps its partitions for the length of a session. `reason` comes from clients of
-    the classic protocol, else it is "".
+    If `returns`, a static member left temporarily (member epoch -2) and keeps its partitions until its session
+    ends. `reason` is the reason that a client of the classic protocol sent, else "".
     """
 
     returns: bool
@@ -468,7 +468,7 @@ class FenceCause(StrEnum):
 class ConsumerMemberFenced(MemberEvent):
     """The group removed a member.
 
-    Its last request was `silent_ms` ago; it had `timeout_ms` to act. It held `partitions` partitions.
+    Its last request was `silent_ms` ago; it exceeded a timeout of `timeout_ms`. It held `partitions` partitions.
     `connection_id` is the connection of its last request, 0 if that was before a restart.
     """
 

@@ -1,11 +1,11 @@
-"""Exports the state of one group from its shard, and imports it into a shard without it.
+"""Export of one group's state from its shard, and import into a shard without this group.
 
 The groups of a shard share only the config, the topics, and requests or timers about many groups. All other state
 is kept by group id, in the durable and the soft half of the shard.
 
-The durable half is imported by `replay`, as the records that a load would read. Three orders are not in the records
-and are adopted afterwards: the order of the members of a consumer group, which depends on the number of members
-that ever existed; the order of its assignors; and the order in which records of open transactions arrived.
+The import replays the durable half, as the records that a load would read. It then copies three orders that the
+records do not contain: the order of the members of a consumer group, which depends on the number of members that
+ever existed; the order of its assignors; and the order in which records of open transactions arrived.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,10 +36,11 @@ _NO_TIME: Final = Now(0, 0)
 
 @dataclass(slots=True, kw_only=True)
 class DurableGroupState:
-    """What the log says of one group.
+    """The logged state of one group.
 
-    `pending` are the offsets of open transactions by producer id, each with the number of its arrival. `newest` are
-    the numbers of the records that are effective now, and `pending_records` is the last number.
+    The shard numbers the offset records by arrival. `pending` has the offsets of open transactions with their
+    numbers, by producer id. `newest` has the number of the effective record of a partition, and `pending_records`
+    is the last number of the shard.
     """
 
     metadata: GroupMetadataValue | None
@@ -53,8 +54,8 @@ class DurableGroupState:
 
 @dataclass(slots=True, kw_only=True)
 class SoftGroupState:
-    """The soft state of a group. `consumer` has the fields of a consumer group. `loaded_ms`, `transactional`
-    and `is_told` describe the origin of its offsets."""
+    """The soft state of a group. `consumer` has the fields of `ConsumerGroup.export_soft_state`. `loaded_ms`,
+    `transactional` and `is_told` are the group's entries in `CommitKinds`; `is_told`: its commits are mixed."""
 
     overrides: Mapping[str, str] | None
     classic: ClassicGroup | None
@@ -67,7 +68,7 @@ class SoftGroupState:
 
 @dataclass(slots=True, kw_only=True)
 class ExportedGroup:
-    """A group between two inputs."""
+    """The state of a group between two calls of its shard."""
 
     durable: DurableGroupState
     soft: SoftGroupState
@@ -83,7 +84,7 @@ def has_group_state(shard: GroupShard, group_id: str) -> bool:
 
 
 def export_durable(shard: GroupShard, group_id: str) -> DurableGroupState:
-    """Export what the log says of a group. The shard still owns the values: encode them before its next call."""
+    """Export the logged state of a group. The shard still owns the values: encode them before its next call."""
     durable = shard._groups.durable
     pending = durable.offsets.pending
     return DurableGroupState(
@@ -114,7 +115,7 @@ def export_group(shard: GroupShard, group_id: str) -> ExportedGroup:
 
 
 def list_work(soft: SoftGroupState) -> list[Work]:
-    """Return the work that is delegated for a group, in a fixed order."""
+    """Return the background work in progress for a group: first its target assignment, then its expressions."""
     found = [] if soft.awaited is None else [Work(TARGET_WORK, soft.awaited.work)]
     resolving = None if soft.consumer is None else soft.consumer["resolving"]
     return found if resolving is None else [*found, Work(REGEX_WORK, resolving)]
@@ -141,10 +142,10 @@ def _offset_record(place: OffsetKey, value: OffsetCommitValue) -> Fact:
 
 
 def import_durable(shard: GroupShard, group_id: str, state: DurableGroupState) -> None:
-    """Replay the records of a group on a shard that has no state of it, and adopt their orders.
+    """Replay the records of a group on a shard that has no state of it, and copy the orders.
 
     Raises:
-        ValueError: The orders are not those of the records.
+        ValueError: the orders have other keys than the records.
     """
     for fact, producer_id in iterate_records(group_id, state):
         shard.replay(fact, producer_id)
@@ -167,7 +168,7 @@ def import_group(shard: GroupShard, group_id: str, state: ExportedGroup) -> None
     """Create a group in a shard that has no state of it.
 
     Raises:
-        ValueError: The orders are not those of the records.
+        ValueError: the orders have other keys than the records.
     """
     assert not has_group_state(shard, group_id), group_id
     import_durable(shard, group_id, state.durable)

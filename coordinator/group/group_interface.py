@@ -23,7 +23,9 @@ CommitRequest: TypeAlias = OffsetCommitRequest | TxnOffsetCommitRequest
 """A commit, plain or in a transaction. Both have the same fields for their sender."""
 
 ValidatePartition: TypeAlias = Callable[[str, bytes, int], ErrorCode]
-"""Takes a topic's name, its id and a partition. Returns NONE when its offset may be stored."""
+"""Takes a topic's name, its id and a partition. Returns NONE if the group may store an offset of it, else the
+error.
+"""
 
 GroupTimeSource: TypeAlias = Callable[[str, Now], Now]
 """Takes a group's id and the time of a call. Returns the time by the clock of that group."""
@@ -92,13 +94,13 @@ class Group(ABC):
 
     @abstractmethod
     def validate_commit(self, request: CommitRequest, api_version: int) -> CommitValidation:
-        """Return whether the sender may commit now."""
+        """Validate the sender of a commit. Its partitions are validated by the function in the result."""
 
     @abstractmethod
     def validate_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Return NONE when a sender may fetch offsets as a member at an epoch, else the error.
 
-        A sender without a member id has None and -1.
+        For a sender without a member id, `member_id` is None and `epoch` is -1.
         """
 
     @abstractmethod

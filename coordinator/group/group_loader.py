@@ -21,7 +21,12 @@ NO_CONNECTION = 0
 
 
 def load_groups(groups: ShardGroups, builder: OutcomeBuilder, time_source: GroupTimeSource | None) -> None:
-    """Create every group of the log, each at its own time. Raises ValueError for an impossible record."""
+    """Create every group of the log. `time_source` gives the time of each group, if groups have clocks of their
+    own.
+
+    Raises:
+        ValueError: no group can have such a record.
+    """
     assert not groups.by_id, "a shard is loaded once, before it is used"
     now = builder.now
     for group_id in groups.durable.group_ids():

@@ -39,7 +39,7 @@ class PreparedCommit(Struct, frozen=True, eq=False):
     response: OffsetCommitResponse
     """The response without errors. All repetitions share it: callers must not change it."""
     config: GroupConfig
-    """The configuration with the limits that the commit keeps."""
+    """The configuration at the preparation: its limits were checked."""
 
 
 class RepeatedCommit(NamedTuple):
@@ -105,8 +105,8 @@ class TopicsChanged(Struct, frozen=True):
 
 
 class GroupConfigsChanged(Struct, frozen=True):
-    """The configs of a group are replaced by `overrides`, by name, as text; empty: it has none. The group need not
-    exist. No reply.
+    """The configs of a group have changed to `overrides`: values as text, by config name. The group need not exist.
+    No reply.
     """
 
     group_id: str
@@ -144,8 +144,9 @@ class ExtendSessions(Struct, frozen=True):
 
 
 class ShiftDeadlines(Struct, frozen=True):
-    """Set the monotonic clocks of groups by `by_ms`. The remaining time of each deadline stays the same. All their
-    timers are armed again, so that `by_ms` 0 reports the armed timers. Answered with CommandResult.
+    """The monotonic clocks of groups have moved by `by_ms`: add `by_ms` to all their deadlines, so that the
+    remaining times stay the same. The groups arm all their timers again, so `by_ms` 0 reports the armed timers.
+    Answered with CommandResult.
     """
 
     group_ids: Sequence[str]

@@ -144,8 +144,8 @@ HANDLERS_BY_GROUP_TYPE: Final[Mapping[GroupType, Mapping[type[object], MemberReq
 def route_member_request(
     groups: ShardGroups, request: Any, context: Context, builder: OutcomeBuilder
 ) -> None:
-    """Answer a request by the type of its group. To members of the classic protocol, a group of a type without such
-    members is a missing group, as in Kafka."""
+    """Answer a request by the type of its group. A group of a type without classic members counts as missing, as in
+    Kafka."""
     group = groups.by_id.get(request.group_id)
     handlers = None if group is None else HANDLERS_BY_GROUP_TYPE.get(group.type)
     if handlers is None:
@@ -227,7 +227,8 @@ HEARTBEAT_FAST_PATHS: Final[dict[type[object], Callable[[ShardGroups, Any, Conte
     HeartbeatRequest: try_classic_heartbeat,
     ConsumerGroupHeartbeatRequest: try_consumer_heartbeat,
 }
-"""Fast paths of heartbeats."""
+"""Fast paths of heartbeats, by the class of the request; the last argument is the monotonic time in milliseconds.
+"""
 
 TimerHandler: TypeAlias = Callable[[ShardGroups, Any, GroupTimerKey, OutcomeBuilder], None]
 """Takes the groups of the shard, the group of the timer, and the key of the timer."""
@@ -286,8 +287,8 @@ class GroupShard:
         return builder.build()
 
     def prepare_commit(self, request: OffsetCommitRequest, api_version: int) -> PreparedCommit | None:
-        """Prepare the repetitions of an answered commit, without an effect. Return None for a request that a
-        repetition cannot stand for.
+        """Prepare the repetitions of an answered commit, without an effect. Return None if a `RepeatedCommit`
+        cannot represent such a request: the client's next commits are then handled as whole requests.
         """
         return prepare_commit(self._groups, request, api_version)
 

@@ -21,8 +21,8 @@ _MAX_ASSIGNMENT_BYTES: Final = 65_536
 
 
 def shorten_member_id(member_id: str) -> str:
-    """Shorten a member id by the end of its UUID: `bob-e4fa5815`. The rest suffices to find the member in its
-    client's log.
+    """Remove all but the first eight digits of the UUID in a member id: `bob-e4fa5815`. This prefix identifies the
+    member in its client's log.
     """
     return _UUID_END.sub("", member_id)
 

@@ -19,10 +19,12 @@ from typing import Final, NamedTuple
 from coordinator.group.modern.java_order import mix_topic_name
 
 MOST_OF_IMAGE: Final = 8
-"""A subscription with more than an eighth as many names as topics is selected from the order of all topics."""
+"""A subscription with at least an eighth as many names as there are topics is not sorted by itself: its names are
+selected from the sorted list of all topics."""
 MIN_PICKED: Final = 100
 MAX_TOPIC_HASHES: Final = 65_536
-"""The capacity of the cache of topic hashes. A change of a member needs the hash of each topic of its group."""
+"""The capacity of the cache of topic hashes, in topics. A change of a member needs the hash of each topic of its
+group."""
 
 
 class TopicImage(NamedTuple):
@@ -69,8 +71,8 @@ class TopicsImage:
         return ordered
 
     def sort_names(self, names: frozenset[str]) -> list[str]:
-        """Sort the names of a subscription. Thousands of existing names are selected from the order of all
-        topics.
+        """Sort the names of a subscription. A large subscription (`MOST_OF_IMAGE`) is selected from the cached
+        order of all topics.
         """
         if len(names) >= MIN_PICKED and len(self.by_name) <= len(names) * MOST_OF_IMAGE:
             existing = self.order_by_slot(1).names

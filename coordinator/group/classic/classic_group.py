@@ -173,7 +173,7 @@ class ClassicGroup(Group):
         return any(supported.get(name, 0) == size for name, _ in protocols)
 
     def add_member(self, member: ClassicMember, protocol_type: str) -> None:
-        """Add a member, pending or not. The first one leads the group and gives it its protocol type."""
+        """Add a member, new or pending before. The first one leads the group and gives it its protocol type."""
         assert member.member_id not in self.members, member.member_id
         assert member.join_waiter is None, member.member_id
         if member.group_instance_id is not None:
@@ -189,7 +189,9 @@ class ClassicGroup(Group):
         self.pending_members.pop(member.member_id, None)
 
     def remove_member(self, member: ClassicMember) -> None:
-        """Remove a member, which must not have parked requests. The oldest other one succeeds a leader."""
+        """Remove a member, which must not have parked requests. If it leads, the oldest other member becomes
+        leader.
+        """
         assert not member.is_awaiting_join, member.member_id
         assert not member.is_awaiting_sync, member.member_id
         del self.members[member.member_id]
@@ -229,14 +231,14 @@ class ClassicGroup(Group):
         self._count_protocols(protocols, 1)
 
     def park_join(self, member: ClassicMember, waiter: int, api_version: int) -> int | None:
-        """Record that a member's JoinGroup is parked. Returns the waiter of an earlier one, None without one."""
+        """Record that a member's JoinGroup is parked. Return the waiter of an earlier parked one, or None."""
         superseded = member.join_waiter
         member.join_waiter, member.join_version = waiter, api_version
         self.awaiting_join += superseded is None
         return superseded
 
     def unpark_join(self, member: ClassicMember) -> int | None:
-        """Return the waiter of a member's parked JoinGroup, which is parked no longer; None without one."""
+        """Remove the parked JoinGroup of a member and return its waiter; None without one."""
         waiter = member.join_waiter
         if waiter is not None:
             member.join_waiter = None
@@ -446,12 +448,14 @@ class ClassicGroup(Group):
         return NONE
 
     def on_commit_accepted(self, member_id: str, builder: OutcomeBuilder) -> None:
-        """Restart the session of the member."""
+        """Restart the session of the member in a Stable or PreparingRebalance group."""
         if self.state in (STABLE, PREPARING_REBALANCE):
             self.restart_session(self.members[member_id], builder)
 
     def validate_offset_delete(self) -> ErrorCode:
-        """Return NON_EMPTY_GROUP while there are members with unknown subscriptions."""
+        """Return NON_EMPTY_GROUP for a group with members other than consumers, GROUP_ID_NOT_FOUND for a Dead one,
+        else NONE.
+        """
         if self.state is DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if self.state is not EMPTY and not self.uses_consumer_protocol:
@@ -466,7 +470,7 @@ class ClassicGroup(Group):
 
     @property
     def offsets_may_expire(self) -> bool:
-        """Return whether the group is Empty, or Stable with known subscriptions."""
+        """Return whether the group is Empty, simple, or Stable with known subscriptions of consumers."""
         if self.protocol_type is None or self.state is EMPTY:
             return True
         return self.state is STABLE and self.uses_consumer_protocol and self.subscribed_topics is not None
@@ -525,7 +529,9 @@ class ClassicGroup(Group):
             self.rebalance.shift_times(by_ms)
 
     def session_margin(self, now_ms: int) -> float | None:
-        """Return the smallest remaining share of a session. The session of a parked member does not run."""
+        """Return the smallest remaining share of a session, None without a running one. The session of a member
+        with a parked request does not run.
+        """
         shares = [
             (member.session_deadline_ms - now_ms) / max(1, member.session_timeout_ms)
             for member in self.members.values()

@@ -1,10 +1,11 @@
 """Heartbeat: it keeps the session of a member alive and reports a rebalance. A member without a heartbeat for its
 session timeout expires.
 
-Heartbeat is by far the most frequent request, so that the common case has a fast path: a Stable group, the right
-generation, and a timer that fires no later than the new deadline. It assigns one attribute, without an outcome.
+Heartbeat is by far the most frequent request, so the common case has a fast path: a Stable group, the right
+generation, and a timer that fires no later than the new deadline. The fast path assigns the new deadline and the
+connection of the member, and creates no outcome.
 
-ExpireMember ends a session on purpose, with the same consequences.
+ExpireMember, a command of an operator, ends a session at once, with the same consequences.
 
 Source: Kafka's GroupMetadataManager, classicGroupHeartbeat and expireClassicGroupMemberHeartbeat.
 """
@@ -113,7 +114,7 @@ def fire_heartbeat(
     groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder
 ) -> None:
     """Expire a member or a pending one when its timer fires, unless it has sent a heartbeat. A member with a parked
-    request does not expire: its session restarts with the response.
+    request does not expire, unless it is new: its session restarts with the response.
     """
     if group.state is DEAD:
         return

@@ -219,7 +219,7 @@ def _refuse_without_id(
     builder: OutcomeBuilder,
     detail: RefusalDetail | None = None,
 ) -> None:
-    """Refuse the sender, and forget its pending member id."""
+    """Refuse the sender. As in Kafka, the response has no member id."""
     builder.reply(join.context.waiter, build_join_error(error, "", join.context.api_version))
     add_refused_event(group, join.request, join.context, error, builder, detail)
 
@@ -237,7 +237,9 @@ def _describe_protocol_difference(group: ClassicGroup, join: ParsedJoin) -> Prot
 def _join_without_member_id(
     groups: ShardGroups, group: ClassicGroup, join: ParsedJoin, builder: OutcomeBuilder
 ) -> None:
-    """Assign an id to a sender without a member id."""
+    """Handle a sender without a member id: generate one, and replace a static member, add a member, or make a
+    dynamic member join again with the id (KIP-394).
+    """
     request, context = join.request, join.context
     assert len(context.new_member_uuid) == 36, context.new_member_uuid
     instance_id = request.group_instance_id

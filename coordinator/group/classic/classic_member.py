@@ -96,7 +96,7 @@ class ClassicMember:
 
     @property
     def is_static(self) -> bool:
-        """Return whether the member keeps its place over a restart (KIP-345)."""
+        """Return whether the member has an instance id: it stays a member when its client restarts (KIP-345)."""
         return self.group_instance_id is not None
 
     @property
@@ -249,7 +249,8 @@ class OpenRebalance:
         self.join_ms += now_ms - self.phase_started_ms
         self.phase_started_ms = now_ms
         if self.last_joined_ms != now_ms:
-            self.last_joined = None  # a later event ended it
+            # A timeout, a departure or the initial delay ended the phase, not a JoinGroup.
+            self.last_joined = None
 
     def end_sync_phase(self, now_ms: int) -> None:
         """Record the end of the sync phase, with or without an assignment."""

@@ -7,8 +7,8 @@ restarts.
 
 A rebalance of an **empty** group is different. Its members start one after another, and each would cause a
 rebalance of its own. So the phase waits `group.initial.rebalance.delay.ms` even if all known members have joined.
-While new members join, it waits as long again, in total no longer than the rebalance timeout. The remaining time is
-data of the group (`initial_join`), not a captured computation.
+While new members join, it waits as long again, in total no longer than the rebalance timeout. The group keeps the
+remaining time in `initial_join`.
 
 At the end of the phase the generation is incremented, the leader is confirmed or replaced, the protocol is
 selected, and all parked JoinGroups are answered. Each member then has the rebalance timeout to send its SyncGroup

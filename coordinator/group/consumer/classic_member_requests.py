@@ -96,8 +96,8 @@ def join_classic_member(
     computed: ComputedTarget | None = None,
 ) -> None:
     """Answer a JoinGroup with a JoinGroupResponse, or park it until a target is computed. `computed` is the target
-    for a JoinGroup that was parked. A group without members becomes a classic one, and refuses an invalid request
-    as a classic group does.
+    for a JoinGroup that was parked. A group without members becomes a classic one. An invalid request is refused as
+    by a classic group.
     """
     if group.is_empty or check_join(request, groups.config) is not ErrorCode.NONE:
         join_classic_group(groups, None, request, context, builder)

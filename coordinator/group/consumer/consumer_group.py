@@ -221,7 +221,8 @@ class ConsumerGroup(Group):
         """Validate the sender of a commit, and its epoch for each partition.
 
         A member commits in its epoch, or in an older one for partitions that it has owned since then. A consumer
-        without group management commits with epoch -1, while the group is empty.
+        without group management commits with epoch -1, while the group is empty. In a transaction a sender without
+        a member id may commit to any group: producers before KIP-447 name no member.
 
         Source: Kafka's ConsumerGroup, validateOffsetCommit.
         """
@@ -416,7 +417,9 @@ def start_classic_sessions(group: ConsumerGroup, builder: OutcomeBuilder) -> Non
 
 
 def watch_revocation(group: ConsumerGroup, member: ConsumerMember, builder: OutcomeBuilder) -> None:
-    """Start the rebalance timeout of a member with partitions to revoke; cancel that of any other member."""
+    """Start the rebalance timeout of a member of the consumer protocol that must revoke partitions. If it need not,
+    or uses the classic protocol, cancel the timeout.
+    """
     session = group.sessions[member.member_id]
     if member.state is MemberState.UNREVOKED_PARTITIONS and not member.uses_classic_protocol:
         await_revocation(group, member, builder)
@@ -426,7 +429,7 @@ def watch_revocation(group: ConsumerGroup, member: ConsumerMember, builder: Outc
 
 
 def await_revocation(group: ConsumerGroup, member: ConsumerMember, builder: OutcomeBuilder) -> None:
-    """Give a member its rebalance timeout to leave its present epoch."""
+    """Start the rebalance timeout of a member: until then it must leave its present epoch."""
     session = group.sessions[member.member_id]
     session.rebalance_epoch = member.member_epoch
     session.rebalance_timeout_ms = member.rebalance_timeout_ms

@@ -90,8 +90,8 @@ def answer_heartbeat(
     builder: OutcomeBuilder,
     computed: ComputedTarget | None = None,
 ) -> None:
-    """Answer a heartbeat for which no computation of a target is pending. `computed` is the target computed for
-    it.
+    """Answer a heartbeat of a group without a pending target, or park it if it needs a target that must be computed
+    outside the call. `computed` is the target for a heartbeat that was parked.
     """
     try:
         refusal = validate_heartbeat(request, context.api_version, groups.consumer_config)
@@ -288,7 +288,8 @@ def _says_nothing_new(
 def leave_consumer_group(
     groups: ShardGroups, request: ConsumerGroupHeartbeatRequest, builder: OutcomeBuilder
 ) -> ConsumerGroupHeartbeatResponse:
-    """Remove the sender. A static member that returns keeps its partitions until its session ends.
+    """Remove the sender. A static member that leaves temporarily (member epoch -2) stays in the group and keeps its
+    partitions until its session ends.
 
     Raises:
         GroupApiError: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.

@@ -57,7 +57,8 @@ def build_upgraded_group(
 ) -> tuple[DurableConsumerGroup, list[Fact]]:
     """Build the durable state of an upgraded group with members, and its records. Writes nothing.
 
-    Parked requests of the classic group are answered in any case after that.
+    If the group may be upgraded, this answers its parked requests with REBALANCE_IN_PROGRESS, even if the
+    conversion then fails.
 
     Raises:
         GroupApiError: GROUP_ID_NOT_FOUND if it cannot be upgraded, UNKNOWN_SERVER_ERROR if its records exceed the

@@ -31,8 +31,8 @@ class GroupSubscription:
     def with_member(
         cls, group: DurableConsumerGroup, old: ConsumerMember | None, new: ConsumerMember
     ) -> "GroupSubscription":
-        """Return the subscription after a change of one member. An expression without another member goes with the
-        old value.
+        """Return the subscription after a change of one member from `old` to `new`. The topics of an expression no
+        longer count if only `old` had it.
         """
         subscription = cls(group)
         names = frozenset[str]() if old is None else old.subscribed_topic_names

@@ -123,8 +123,8 @@ def require_static_member(holder: ConsumerMember | None, member_id: str, instanc
 def throw_if_epoch_is_invalid(member: ConsumerMember, epoch: int, owned: OwnedPartitions | None) -> None:
     """Check the epoch of a heartbeat.
 
-    A member may send epoch 0 to rejoin. It may send its previous epoch if it missed the last response and owns no
-    more partitions than that assigned.
+    A member may send epoch 0 to rejoin. If it missed the last response, it may send its previous epoch, and must
+    report only partitions that are assigned to it.
 
     Raises:
         GroupApiError: FENCED_MEMBER_EPOCH.
@@ -153,7 +153,7 @@ def find_joined_group(
     record is written.
 
     Raises:
-        GroupApiError: GROUP_ID_NOT_FOUND.
+        GroupApiError: GROUP_ID_NOT_FOUND; the errors of `build_upgraded_group`.
     """
     group_id, joins = request.group_id, request.member_epoch == JOINING_EPOCH
     group = groups.find_typed_group(ConsumerGroup, group_id)

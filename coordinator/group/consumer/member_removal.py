@@ -56,8 +56,8 @@ def remove_members(
 ) -> None:
     """Remove members from a group and bump its epoch.
 
-    With the last member, the next target is computed at once. A group with only members of the classic protocol
-    left becomes a classic group.
+    After the removal of the last member, the next target may be computed at once. A group with only members of the
+    classic protocol left becomes a classic group, if the migration policy allows it.
 
     Raises:
         GroupApiError: the conversion failed.

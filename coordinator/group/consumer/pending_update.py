@@ -66,8 +66,11 @@ from protocol.error_codes import ErrorCode
 
 
 class PendingUpdate(Struct):
-    """The result of a heartbeat before it is written. `epoch` is the group's; `topics_seen`: the topics were
-    checked.
+    """The result of a heartbeat or a JoinGroup before it is written.
+
+    `facts` and `events` are to be written. `epoch` and `metadata_hash` are the group's after the update.
+    `is_homogeneous`: all members have the same subscription; None if this was not computed. `topics_seen`: the
+    topics of the group were checked for changes.
     """
 
     group: DurableConsumerGroup
@@ -303,8 +306,8 @@ def write_update(
     final: ConsumerMember,
     builder: OutcomeBuilder,
 ) -> ConsumerGroup:
-    """Write the facts and the events of an update; it cannot fail any more. `final` is the member after its
-    step.
+    """Write the facts and the events of an update, which can no longer fail, and return the group. `final` is the
+    member after its next step.
     """
     group_id = update.group.group_id
     classic = groups.find_typed_group(ClassicGroup, group_id)

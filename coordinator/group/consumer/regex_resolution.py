@@ -35,8 +35,8 @@ REGEX_WORK: Final = "consumer group regular expressions"
 REFRESH_HOLD_MS: Final = 10_000
 """Minimum interval between two resolutions of a group."""
 NO_VERSION: Final = 0
-"""The topics' version in a record. In Kafka it is a metadata offset. A broker that loads the log compares it with
-its own and so resolves again.
+"""The version of the topics in records of groupd. In Kafka it is a metadata offset. A broker that loads the log
+finds an older version than its own, and resolves the expressions again.
 """
 
 
@@ -89,7 +89,8 @@ def resolve_regexes(work: RegexWork) -> Generator[None, None, Mapping[str, Seque
 
 class RegexChange(Struct, frozen=True):
     """The effect of a heartbeat on its member's expression. `is_changed`: the member has a new expression or
-    dropped it. `is_resolved`: the matches of the new one are known. `is_new`: no other member has it.
+    dropped it. `is_resolved`: its topics change at once, because the matches of the new expression are known or it
+    has none any more. `is_new`: no other member has the new expression.
     """
 
     is_changed: bool = False

@@ -136,7 +136,8 @@ class TargetNotReady(Exception):
 
 
 class PendingTarget(Struct):
-    """A target in computation. The first `parked` request needs it; the others came later."""
+    """A target that is being computed. The first request of `parked` needs it; later requests of the group wait
+    behind it."""
 
     work: TargetWork
     parked: list[tuple[Any, Context]]

@@ -160,7 +160,8 @@ class MutableAssignment:
     """The partitions of a member under assignment. Before the first change it is the old target, which is then
     copied, as in Kafka.
 
-    Source: Kafka's `AssignorHelpers.deepCopyAssignment`; an `Assignment` that was read from a record.
+    Source: Kafka's `AssignorHelpers.deepCopyAssignment`, and the order of an `Assignment` that Kafka read from a
+    record.
     """
 
     __slots__ = ("_changed", "_old", "_order")

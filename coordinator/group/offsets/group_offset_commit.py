@@ -280,7 +280,7 @@ def txn_offset_commit(
 def validate_commit_to_missing_group(
     request: CommitRequest, context: Context, error_since_version: int
 ) -> CommitValidation:
-    """Return whether a commit may create its missing group.
+    """Validate a commit to a missing group, which it creates. Only a commit without a generation may do so.
 
     The error of a refusal is GROUP_ID_NOT_FOUND from `error_since_version` on, and ILLEGAL_GENERATION before.
     """

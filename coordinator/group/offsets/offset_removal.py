@@ -78,7 +78,7 @@ def _find_delete_error(group: Group | None, request: OffsetDeleteRequest) -> Err
 
 
 def on_topics_changed(groups: ShardGroups, request: TopicsChanged, builder: OutcomeBuilder) -> None:
-    """Replace the image of topics, and remove all groups' offsets of deleted topics.
+    """Replace the image of topics, and start to remove the offsets of deleted topics in all groups.
 
     A broker that learns of the deletion late may already have commits for a new topic of the same name: they stay.
     """
@@ -214,8 +214,8 @@ def _expire_group(
     ahead_ms: int = 0,
     most: int | None = None,
 ) -> list[tuple[str, int]]:
-    """Remove the expired offsets of one group, at most `most`, and only of `topics` if given. Return their topics
-    and partitions.
+    """Remove the expired offsets of one group, at most `most`, and only of `topics` if given; then remove an
+    abandoned group without offsets. Return the topics and partitions of the removed offsets.
     """
     at_ms = builder.now.wall_ms + ahead_ms
     expired: list[tuple[str, int]] = []
