@@ -38,7 +38,7 @@ def add_partitions(
         refuse_request(None, request, context, ErrorCode.INVALID_PRODUCER_ID_MAPPING, builder)
         return
     if request.verify_only:
-        # A broker's verification checks the producer before the markers under way.
+        # As in Kafka, a verification reports a wrong producer before markers in progress, unlike an addition.
         if not (
             _refuse_other_producer(transaction, request, context, builder)
             or _refuse_while_ending(transaction, request, context, builder)

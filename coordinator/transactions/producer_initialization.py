@@ -31,8 +31,8 @@ from protocol.messages.init_producer_id import InitProducerIdRequest, InitProduc
 
 
 class _NextEpoch(NamedTuple):
-    """The epoch that a producer gets, the epoch that it is assumed to have, and whether it got that epoch
-    before.
+    """The epoch that a producer gets, and its previous epoch, with which it may repeat the request; NO_EPOCH
+    without one. `is_repeat`: the request is such a repetition.
     """
 
     epoch: int
@@ -47,8 +47,8 @@ def init_producer_id(
     builder: OutcomeBuilder,
     new_producer_id: int | None = None,
 ) -> None:
-    """Answer an InitProducerId with a transactional id. `new_producer_id` is a newly allocated id, None if none was
-    needed so far.
+    """Answer an InitProducerId with a transactional id. `new_producer_id` is the id that was allocated for this
+    request, None before an allocation.
     """
     if refuse_before_lookup(request, context, transactions.config, builder):
         return
@@ -77,7 +77,8 @@ def init_producer_id(
 
 
 def _may_be_owner(transaction: TransactionMetadata, request: InitProducerIdRequest) -> bool:
-    """Return whether the request names no producer id, the current one, or the previous exhausted one."""
+    """Return whether the request names no producer id, the current one, or the previous exhausted one, or the
+    transactional id has no epoch yet."""
     return (
         request.producer_id in (NO_PRODUCER_ID, transaction.producer_id)
         or transaction.producer_epoch == NO_EPOCH

@@ -71,7 +71,8 @@ class ShardTransactions:
 
     @property
     def bumps_epochs(self) -> bool:
-        """Return whether the ends by the server (timeouts and fencing) bump the epoch."""
+        """Return whether the coordinator aborts a transaction, at a timeout or to fence a producer, by the rules of
+        KIP-890: as EndTxn v5 does, with a new producer id if the epochs of the old one are exhausted."""
         return self.config.transaction_version >= EPOCH_BUMP_LEVEL
 
     def create_transaction(
@@ -130,8 +131,7 @@ class ShardTransactions:
         is_flexible = self.config.transaction_version >= FLEXIBLE_RECORDS_LEVEL
         if not is_flexible:
             plain = _replace_fields(value, previous_producer_id=NO_PRODUCER_ID)
-            # Plain records lack the previous producer id; a next producer id, or a level, must not be left
-            # out.
+            # The plain form may lose the previous producer id, but not the next producer id or the level.
             value = plain if fits_plain_version(plain) else value
         transaction.set_value(value)
         builder.write_fact(build_fact(transaction.transactional_id, value, is_flexible=is_flexible))
@@ -159,7 +159,7 @@ def _replace_fields(value: Any, **changes: Any) -> TransactionLogValue:
 
 
 IDS_PER_STEP: Final = 200
-"""For each firing of a timer: other work waits for the loop no longer than for an append."""
+"""Transactional ids that one firing of a timer handles. It blocks the event loop no longer than an append does."""
 
 
 class TransactionSweep:

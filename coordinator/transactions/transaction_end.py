@@ -77,7 +77,7 @@ _PLAIN: Final[Mapping[tuple[TransactionState, bool], _EndAction]] = {
     (COMPLETE_COMMIT, _COMMIT): _EndAction.REPEAT,
     (COMPLETE_ABORT, _ABORT): _EndAction.REPEAT,
 }
-"""Below v5, for the current epoch; all other combinations are errors."""
+"""The action of an EndTxn below v5 with the current epoch, by state and outcome; other combinations are errors."""
 
 _BUMPING: Final[Mapping[tuple[TransactionState, bool, bool], _EndAction]] = {
     (ONGOING, _COMMIT, _CURRENT): _EndAction.END,
@@ -93,7 +93,8 @@ _BUMPING: Final[Mapping[tuple[TransactionState, bool, bool], _EndAction]] = {
     (COMPLETE_ABORT, _COMMIT, _REPEATED): _EndAction.FORBIDDEN,
     (COMPLETE_ABORT, _ABORT, _REPEATED): _EndAction.REPEAT,
 }
-"""From v5 on; all other combinations have an invalid epoch."""
+"""The action of an EndTxn from v5 on, by state, outcome, and whether it has the current epoch or, as a repeated
+request, the previous one. In all other combinations the epoch is invalid."""
 
 
 def end_txn(
@@ -103,8 +104,8 @@ def end_txn(
     builder: OutcomeBuilder,
     new_producer_id: int | None = None,
 ) -> None:
-    """Answer an EndTxn when the outcome is durable. `new_producer_id` is a newly allocated id, None if none was
-    needed so far.
+    """Answer an EndTxn when the outcome is durable. `new_producer_id` is the id that was allocated for this
+    request, None before an allocation.
     """
     if refuse_before_lookup(request, context, transactions.config, builder):
         return

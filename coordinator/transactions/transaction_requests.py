@@ -65,8 +65,8 @@ class ListTransactions(Struct, frozen=True):
 class WriteMarkers(NamedTuple):
     """Write the markers of an ended transaction, with retries until each one is written.
 
-    Sent to TRANSACTION_MARKERS. The answers are built with `build_markers_written` and `build_markers_refused`, any
-    number of them, but with one result for each partition.
+    Sent to TRANSACTION_MARKERS. The recipient reports one result for each partition, in any number of notifications
+    from `build_markers_written` and `build_markers_refused`.
     """
 
     transactional_id: str

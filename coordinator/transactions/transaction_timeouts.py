@@ -29,7 +29,8 @@ from coordinator.transactions.transaction_state_machine import MAY_EXPIRE, ONGOI
 NEVER_MS: Final = 2**31 - 1
 """The timeout of a transaction with two-phase commit, which an external coordinator ends (KIP-939)."""
 PARTITIONS_PER_STEP: Final = 10_000
-"""Limit for one firing of the timer over all its transactions: the time to write grows with their number."""
+"""Partitions after which a firing of the timer leaves the rest of the sweep to the next one. The time to write the
+record of a transaction grows with its partitions."""
 NO_CLIENT: Final = Context(0, 0, "", "")
 _TIMEOUT_TIMER: Final = TransactionTimerKey(TransactionTimerKind.ABORT_TIMED_OUT)
 
@@ -73,8 +74,8 @@ def abort_timed_out(
     builder: OutcomeBuilder,
     new_producer_id: int | None = None,
 ) -> None:
-    """Abort a transaction if it exceeds its timeout. `new_producer_id` is a newly allocated id, None if none was
-    needed so far.
+    """Abort a transaction if it exceeds its timeout. `new_producer_id` is the id that was allocated for this abort,
+    None before an allocation.
     """
     transaction = transactions.find_transaction(request.transactional_id)
     if transaction is None or transaction.state is not ONGOING or transaction.awaits_producer_id:
