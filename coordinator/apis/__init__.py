@@ -1,1 +1,1 @@
-"""Handlers of Kafka's APIs: authorization of each request, and its way to the group, transaction or topic."""
+"""Handlers of Kafka's APIs: they authorize each request and pass it to its group, transaction or topic."""

@@ -1,5 +1,5 @@
-"""Requests to transaction coordinators, on behalf of a producer or group that is about to write: does this
-transaction have these partitions, or can it add them?
+"""Requests to transaction coordinators before a producer or a group writes: verify that the transaction has the
+partitions, or add them.
 
 Source: Kafka's `AddPartitionsToTxnManager`, `ReplicaManager.maybeSendPartitionsToTransactionCoordinator` (KIP-890).
 """
@@ -21,8 +21,8 @@ _BROKER_LEVEL: Final = 2
 
 
 class AddPartitionsToTxnManager:
-    """Sends the requests. If the previous transaction has not ended in all partitions, it retries at its end, and
-    periodically until then.
+    """Sends the requests. It retries an addition while the previous transaction still lacks markers
+    (CONCURRENT_TRANSACTIONS): when that transaction has ended, and periodically until then.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class AddPartitionsToTxnManager:
         """Create the manager.
 
         Args:
-            arrival: the instant that the engine takes for the current request.
+            arrival: the arrival time that the engine uses for the current request.
             retry_backoff_ms: from `add.partitions.to.txn.retry.backoff.ms`.
             retry_backoff_max_ms: from `add.partitions.to.txn.retry.backoff.max.ms`.
         """
@@ -51,8 +51,8 @@ class AddPartitionsToTxnManager:
     def request_partitions(
         self, question: AddOrVerifyRequest, *, retries: bool = True
     ) -> "asyncio.Future[AddOrVerifyResult]":
-        """Request the coordinator's result for each partition. `retries`: retry CONCURRENT_TRANSACTIONS for a short
-        time, for producers but not for groups.
+        """Request the coordinator's result for each partition. With `retries` an addition that gets
+        CONCURRENT_TRANSACTIONS is retried for at most `retry_backoff_max_ms`. Producers use it, groups do not.
         """
         give_up_ms = clock.monotonic_ms()
         if retries and question.adds:
@@ -113,7 +113,7 @@ class AddPartitionsToTxnManager:
 
 
 class _PendingRequest:
-    """A request without a result so far."""
+    """A request that waits for its result. No retry begins after `give_up_ms` (monotonic)."""
 
     __slots__ = ("answer", "give_up_ms", "question", "timer")
 

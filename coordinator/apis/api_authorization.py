@@ -1,4 +1,4 @@
-"""Handlers behind the guards of their APIs. It is imported only when an authorizer is configured.
+"""Handlers that run after the guard of their API. Imported only if an authorizer is configured.
 
 A guard of requests with many elements is a coroutine. If it suspends, the connection processes no other request,
 and the handler completes the reply that was opened for the guard.
@@ -37,7 +37,7 @@ from coordinator.topics.catalogue import Catalogue
 from protocol.apis import APIS, ApiKey
 
 _CONSUMER_PROTOCOL_APIS: Final = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE)
-"""Without their protocol the handler answers UNSUPPORTED_VERSION, also to clients without any right."""
+"""These APIs have no guard while the consumer protocol is disabled: every client gets UNSUPPORTED_VERSION."""
 
 CreateAuthHelper = Callable[[RequestContext], AuthHelper]
 """Creates the helper that decides for the client of one request."""
@@ -156,7 +156,7 @@ class ApiAuthorization:
         return self._create_helper(context).allows(operation, resource_type, resource_name)
 
     def guard_handlers(self, handlers: Mapping[int, Handler], tasks: RequestTasks) -> dict[int, Handler]:
-        """Return the handlers with their guards in front."""
+        """Return handlers that first call the guard of their API."""
         guarded: dict[int, Handler] = {}
         for key, handler in handlers.items():
             guard = self._create_guard(ApiKey(key))
@@ -175,7 +175,7 @@ class ApiAuthorization:
         return RULES[key].create_guard(APIS[key])
 
     def guard_repetitions(self, create: CreateRepetition) -> CreateRepetition:
-        """Guard the repetitions of authorized requests: they hold as long as the current ACLs do."""
+        """Return a function that creates repetitions of authorized requests. They end when an ACL changes."""
         index = self._authorizer.index
 
         def create_guarded(answered: AnsweredRequest) -> Repetition | None:

@@ -90,7 +90,7 @@ class AuditLog:
 
 
 class AuthorizationDenied(Struct, frozen=True):
-    """The handler does not see the request."""
+    """The denial of a whole request, which its handler does not get."""
 
     response: object
     """The response, or a value of `coordinator.core.response_status`."""
@@ -169,7 +169,7 @@ class AuthHelper:
         return self.allows(AclOperation.DESCRIBE, ResourceType.TOPIC, name, logs_denied=False)
 
     def may_write_any_topic(self) -> bool:
-        """Return whether the client may be able to write to some topic."""
+        """Return whether the client may write to at least one topic, existing or not."""
         return self._authorizer.may_write_any_topic(self._principal, self._host)
 
     def deny_request(

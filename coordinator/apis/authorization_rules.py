@@ -62,9 +62,9 @@ Guard = Callable[[Any, AuthHelper], GuardResult]
 CoroutineGuard = Callable[[Any, AuthHelper, Budget], Coroutine[Any, Any, GuardResult]]
 """A guard of requests with many elements. Other requests may be processed at its checkpoints.
 
-As in Kafka, a request is authorized once: a decision that the helper has taken holds until the request is
-answered, also when an ACL changes meanwhile. What else a guard relies on, such as the existence of a topic, it
-checks after its last checkpoint, because the handler follows without another one.
+As in Kafka, a request is authorized once: a decision that the helper has taken holds until the request is answered,
+also when an ACL changes meanwhile. A guard checks other facts, such as the existence of a topic, after its last
+checkpoint, because they must still hold when the handler runs.
 """
 
 
@@ -122,7 +122,8 @@ class WholeRequest(Struct, frozen=True):
     has_message: bool = False
     """Whether the error has Kafka's message."""
     lends_description: bool = False
-    """Whether the handler gets a function that says whether the client may describe a topic."""
+    """Whether the handler gets a further argument: a function that returns whether the client may describe a topic.
+    """
 
     def create_guard(self, _: Api) -> Guard | CoroutineGuard:
         """Return the guard."""
@@ -380,6 +381,7 @@ class PerElement(Struct, frozen=True):
     covered_by: Require | None = None
     """A right that replaces those on the elements."""
     order: ArrangeEntries = refused_last
+    """Arranges the entries of refused and other elements in the response."""
     topic_ids_since: int | None = None
     """The first version that names topics by id. A topic with an unknown id is refused with UNKNOWN_TOPIC_ID: the
     handler could find it later, without a decision."""
@@ -390,8 +392,9 @@ class PerElement(Struct, frozen=True):
     handles_empty: bool = False
     """Whether the handler gets a request without remaining elements."""
     show: ShowEntry | None = None
+    """Edits each entry for the client; None: entries stay as the handler returns them."""
     show_if: str = ""
-    """The field of the request that must be true for it; empty: it applies always."""
+    """The field of the request that must be true for `show` to apply; empty: it always applies."""
     shown_rights: tuple[Require, ...] = ()
     """The rights that `show` checks."""
 

@@ -1,7 +1,8 @@
 """Guards of producers and consumers that are more than a row of `authorization_table.py`: Produce, Fetch,
 InitProducerId, AddPartitionsToTxn, OffsetFetch, FindCoordinator, DescribeCluster.
 
-A denied topic is removed from the request before it is looked up. A topic with an unknown id has no name to deny.
+A guard removes a denied topic from the request, so that the handler never looks it up. A topic with an unknown id
+has no name, so ACLs cannot deny it.
 
 Source: Kafka's `KafkaApis.handleProduceRequest`, `handleFetchRequest`, `handleInitProducerIdRequest`,
 `handleAddPartitionsToTxnRequest`, `handleOffsetFetchRequest`, `fetchAllOffsetsForGroup`, `fetchOffsetsForGroup`,
@@ -121,9 +122,9 @@ async def guard_produce(request: ProduceRequest, helper: AuthHelper, budget: Bud
 
 
 def guard_fetch(request: FetchRequest, helper: AuthHelper) -> GuardResult:
-    """Lend READ on each topic, or CLUSTER_ACTION to a replica.
+    """Pass the handler a function that checks READ on a topic. A replica needs CLUSTER_ACTION instead.
 
-    Only the data plane knows the topics of a fetch session, so it checks the right itself, once for each topic in a
+    Only the data plane knows the topics of a fetch session, so it calls this function, once for each topic in a
     request.
     """
     replica_id = request.replica_id if request.replica_state is None else request.replica_state.replica_id

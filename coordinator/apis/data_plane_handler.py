@@ -54,7 +54,7 @@ class DataPlaneHandler:
         self._loop = services.loop
         self._data_plane = data_plane
         self.arrival = arrival
-        """The instant that the engine takes for the current request."""
+        """The arrival time that the engine uses for the current request."""
         self._next_waiter = next_waiter
         self._on_missing = on_missing
         self._delayed_fetches: dict[int, Reply] = {}
@@ -206,7 +206,7 @@ class DataPlaneHandler:
             )
 
     def complete_all_fetches(self) -> None:
-        """Answer every delayed fetch with the records that exist now. The daemon stops."""
+        """Answer every delayed fetch with the records that exist now, because the daemon stops."""
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None

@@ -1,4 +1,5 @@
-"""The long work of the data plane on an event loop: its turns, its thread, its checkpoints, its transactions."""
+"""Long work of the data plane on an event loop, and the services that it waits for: other requests, the thread for
+batches, checkpoint files and transaction coordinators."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

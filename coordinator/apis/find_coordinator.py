@@ -100,7 +100,7 @@ class FindCoordinatorHandler:
         reply.send(find_coordinator(request, owner, context.api_version, None))
 
     def _find_owner(self, node: Node, key_type: int, key: str) -> Node | None:
-        """Return the owner of a key. `node` is this broker."""
+        """Return the owner of a key, with its address for this client; None without one. `node` is this broker."""
         if self._ownership.single_broker_id is not None:
             return node
         if key_type == CoordinatorType.TRANSACTION:

@@ -89,7 +89,7 @@ class CommitTopicResolver(Generic[T, R]):
     def split_topics(self, topics: Sequence[T], by_id: bool) -> tuple[list[T], list[R]]:
         """Split a request into the partitions that exist and the errors of the others.
 
-        A topic without partitions gets neither when it exists, as in Kafka.
+        As in Kafka, an existing topic without partitions in the request is in neither list.
 
         Args:
             topics: the topics of the request. Those whose partitions all exist get their name and id.
@@ -194,7 +194,7 @@ class OffsetCommitHandler:
         self._tasks = tasks
 
     def handle(self, request: OffsetCommitRequest, context: RequestContext) -> object:
-        """Commit offsets of partitions that exist. A group that has nothing to commit gets no request."""
+        """Commit offsets of partitions that exist. Without any, the group gets no request."""
         by_id = context.api_version >= COMMIT_TOPIC_IDS_SINCE
         if context.is_large:
             budget = self._tasks.create_budget()
@@ -248,7 +248,7 @@ class _FetchPart(NamedTuple):
 
 
 class _SentPart(NamedTuple):
-    """A part that the group has got."""
+    """A part that was sent to the group."""
 
     part: _FetchPart
     continues_topic: bool
@@ -499,8 +499,9 @@ class OffsetDeleteHandler:
     async def handle(self, request: OffsetDeleteRequest, context: RequestContext, budget: Budget) -> object:
         """Delete the offsets of partitions that exist.
 
-        The group gets the request in any case: its error wins, and names no topics. Partitions are looked up in
-        steps. One that is deleted meanwhile still reaches the group, as if its topic had been deleted afterwards.
+        The group always gets the request, because its error takes precedence; such a response has no topics.
+        Partitions are looked up in steps. The group still gets a partition that is deleted between two steps, as if
+        its topic had been deleted afterwards.
         """
         known: list[OffsetDeleteRequestTopic] = []
         refused: dict[str, OffsetDeleteResponseTopic] = {}

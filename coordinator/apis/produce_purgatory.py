@@ -172,7 +172,7 @@ class ProducePurgatory:
             each for each in self.awaited_logs if each.is_deleted and _parse_partition(each).topic == name
         ]:
             if log.durability.replication_queue is None:
-                continue  # the disk reports it
+                continue  # the flusher of the disk calls `_on_synced` for a deleted log
             if is_gone:
                 self._notify_durability_callbacks(log, None)
                 self._complete_deleted(log, self._waiting.pop(log, []))

@@ -34,7 +34,7 @@ _OFFSET_AND_EPOCH: Final = "qi"
 _OFFSET_AND_EPOCH_BYTES: Final = 12
 _FIELDS: Final = 3
 """The fields of a partition in the gaps: offset, leader epoch and metadata."""
-_FIRST_OFFSET, _FIRST_EPOCH, _FIRST_METADATA = 1, 2, 3  # behind the correlation id
+_FIRST_OFFSET, _FIRST_EPOCH, _FIRST_METADATA = 1, 2, 3  # gap 0 is the correlation id
 _DIFFERENCE: Final = re.compile(rb"[^\0]+")
 
 
@@ -57,7 +57,7 @@ class RepeatedCommitFactory:
         machine, topics = partition.machine, self._find_topics(request)
         if machine is None or machine is not partition.plain_machine or topics is None:
             return None
-        # The authorizer and the handler take refused elements out of the request.
+        # The authorizer and the handler have removed refused elements: the request then differs from its frame.
         gaps = find_gaps(answered.frame[answered.body :], answered.body, request, version)
         if gaps is None:
             return None
@@ -68,7 +68,7 @@ class RepeatedCommitFactory:
         return Repetition(request, prepared.response, repeater.repeat, gaps)
 
     def _find_topics(self, request: OffsetCommitRequest) -> tuple[Topic, ...] | None:
-        """Return the topics of a request, if the handler has resolved all of them."""
+        """Return the topics of a request, None if one of them is missing or has another id."""
         topics: list[Topic] = []
         for requested in request.topics:
             topic = self._catalogue.find_topic(requested.name)
@@ -117,7 +117,7 @@ class CommitRepeater:
             part.committed_metadata for topic in prepared.request.topics for part in topic.partitions
         )
         self._texts = None if has_metadata else ("",) * len(prepared.places)
-        """The metadata of all repetitions; None: each brings its own."""
+        """The metadata of all repetitions; None if each repetition has its own."""
 
     def repeat(self, _: int, changes: Sequence[Any], defer: DeferReply | None) -> object | None:
         """Commit the offsets of a repetition. See `Repeat`."""

@@ -17,7 +17,7 @@ run its first step at once. The price of this driver: `asyncio.current_task()` i
 must not use `asyncio.timeout` or `asyncio.TaskGroup`. Locks, futures, executors and other coroutines work.
 
 When the client disconnects, CancelledError is thrown into the coroutine at once, unless it changes data
-(`Budget.begin_changes`): then it runs to its end without a reply. An exception costs the connection.
+(`Budget.begin_changes`): then it runs to its end without a reply. An exception closes the connection.
 """
 
 import asyncio
@@ -165,7 +165,7 @@ class PartResponses:
     # For the driver of the coroutine: see `AwaitedByRequest`
 
     def add_done_callback(self, on_done: Callable[["PartResponses"], object]) -> None:
-        """Call a function when all responses are there, or a part has failed. There is one such function."""
+        """Set the function to call when all responses have arrived or a part has failed."""
         self._on_complete = on_done
 
     def remove_done_callback(self, on_done: Callable[["PartResponses"], object]) -> None:
@@ -225,8 +225,8 @@ class RequestTasks:
         """Create the tasks.
 
         Args:
-            arrival: the instant of the request that is being processed, for the coordinators. It moves on when a
-                coroutine is resumed.
+            arrival: the arrival time that the engine uses for the current request. It advances when a coroutine is
+                resumed.
         """
         self.run_queue = run_queue
         self.arrival = arrival
@@ -333,9 +333,9 @@ class _RequestTask:
             self._end_work()
             if not self._is_abandoned:
                 reply.complete_with(self._create_response, end.value)
-        except asyncio.CancelledError:  # of a future: the daemon stops
+        except asyncio.CancelledError:  # the awaited future was cancelled, because the daemon stops
             self._end_work()
-        except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only
+        except Exception as problem:  # noqa: BLE001 - the error of a request closes only its connection
             self._end_work()
             if self._is_abandoned:
                 _LOG.error("A request failed after its client had disconnected", exc_info=problem)
@@ -369,7 +369,7 @@ class _RequestTask:
             self._work.throw(asyncio.CancelledError())
         except (StopIteration, asyncio.CancelledError):
             return
-        except Exception as problem:  # noqa: BLE001 - the others are stopped all the same
+        except Exception as problem:  # noqa: BLE001 - the other requests must be stopped as well
             _LOG.error("A request failed while it was stopped", exc_info=problem)
             return
         self._work.close()
@@ -393,10 +393,10 @@ _MAX_ON_LOOP: Final = 500
 
 
 async def run_in_thread_if_large(work: Callable[[], T], size: int) -> T:
-    """Run a pure function of immutable values, in a thread if it looks at more than `_MAX_ON_LOOP` of them.
+    """Run a pure function of immutable values, in a thread if it reads more than `_MAX_ON_LOOP` of them.
 
     Args:
-        size: at how many values the function looks.
+        size: the number of values that the function reads.
     """
     if size <= _MAX_ON_LOOP:
         return work()

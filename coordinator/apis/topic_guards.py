@@ -217,7 +217,7 @@ async def guard_describe_topic_partitions(
         shown = []
         for step in in_steps(response.topics):
             for topic in step:
-                # A topic that was deleted since its step is not one of all topics.
+                # A response about all topics omits a topic that was deleted since its step.
                 if not is_all or topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     _show_operations(topic, helper)
                     shown.append(topic)

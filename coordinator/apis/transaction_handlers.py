@@ -92,8 +92,8 @@ class TransactionsHandler:
         self._without_transactions = without_transactions
 
     def init_producer_id(self, request: InitProducerIdRequest, context: RequestContext) -> object:
-        """Answer an InitProducerId: bump the epoch of a transactional id, and end the open transaction of its
-        producer.
+        """Answer an InitProducerId: bump the epoch of a transactional id, and abort the open transaction of its
+        previous producer. A producer without a transactional id only gets a producer id.
         """
         if request.transactional_id is None:
             return self._without_transactions(request, context)
@@ -172,9 +172,8 @@ class TransactionsHandler:
         for requested in topics:
             topic = self._catalogue.find_topic(requested.name)
             count = 0 if topic is None else len(topic.partitions)
-            is_forbidden = (
-                is_internal(requested.name) and not is_batch
-            )  # brokers send batches, for groups too
+            # Brokers send batches, also with the partitions of `__consumer_offsets`.
+            is_forbidden = is_internal(requested.name) and not is_batch
             for piece in in_pieces(requested.partitions):
                 for number in piece:
                     error = ErrorCode.OPERATION_NOT_ATTEMPTED
@@ -365,13 +364,13 @@ class WriteTxnMarkersHandler:
     async def handle(
         self, request: WriteTxnMarkersRequest, context: RequestContext, budget: Budget
     ) -> WriteTxnMarkersResponse:
-        """Write each marker to each partition, by itself."""
+        """Write each marker to each of its partitions; each partition has its own result."""
         budget.begin_changes()
         errors = iter(await gather_parts(self._iterate_markers(request), context, budget))
         markers = []
         for marker in request.markers:
             if not any(topic.partition_indexes for topic in marker.topics):
-                continue  # as in Kafka
+                continue  # as in Kafka, the response omits a marker without partitions
             topics = []
             for topic in marker.topics:
                 results = [

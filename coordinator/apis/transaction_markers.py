@@ -8,9 +8,10 @@ A marker that cannot be written is retried after a pause, as long as its partiti
 must end. A deleted partition needs no marker. A partition that knows a newer epoch of the producer or of the
 coordinator fences the transaction, which is then not ended there.
 
-Thousands of transactions may end together, each in many partitions. Markers are written a few of one transaction at
-a time, for a slice in the next iteration of the loop; the rest then waits in the run queue. The manager is a
-`QueuedWorker` instead of a coroutine: it belongs to no request and never waits in the middle of its work.
+Thousands of transactions may end together, each in many partitions. The manager writes a few markers of one
+transaction, then a few of the next one, for one slice in the next iteration of the loop. Then it continues in its
+turns of the run queue. It is a `QueuedWorker` and not a coroutine, because it belongs to no request and never
+suspends.
 
 Source: Kafka's `TransactionMarkerChannelManager`, `TransactionMarkerRequestCompletionHandler`,
 `KafkaApis.handleWriteTxnMarkersRequest`, `GroupCoordinatorService.completeTransaction`.
@@ -91,7 +92,7 @@ class LocalMarkerWriter:
         """Create the writer.
 
         Args:
-            arrival: the instant that the engine takes for the current request.
+            arrival: the arrival time that the engine uses for the current request.
             on_topics_changed: called with the changes of topics.
         """
         self._data_plane = data_plane
@@ -258,7 +259,7 @@ class TransactionMarkerManager:
             on_written = partial(self._on_marker_written, delivery, partition)
             try:
                 self._writer.write_marker(partition, delivery.end, on_written)
-            except Exception as problem:  # noqa: BLE001 - the others are written all the same, and this one again
+            except Exception as problem:  # noqa: BLE001 - other markers must be written; this one is retried
                 _LOG.error("Failed to write the marker for %s", partition, exc_info=problem)
                 on_written(ErrorCode.KAFKA_STORAGE_ERROR)
 

@@ -69,8 +69,7 @@ class TxnOffsetCommitHandler:
     async def handle(
         self, request: TxnOffsetCommitRequest, context: RequestContext, budget: Budget
     ) -> TxnOffsetCommitResponse:
-        """Commit offsets of partitions that exist, all or none. A group that has nothing to commit gets no
-        request."""
+        """Commit offsets of partitions that exist, all or none. Without any, the group gets no request."""
         by_id = context.api_version >= TOPIC_IDS_SINCE
         refused: dict[object, TxnOffsetCommitResponseTopic] = {}
         if context.is_large:
@@ -104,10 +103,11 @@ class TxnOffsetCommitHandler:
         context: RequestContext,
         budget: Budget,
     ) -> ErrorCode:
-        """Check that the producer may commit, with the coordinator of its transaction unless that is open here.
+        """Check that the producer may commit. Unless the transaction has records in the group's partition already,
+        request its verification from its coordinator.
 
         Returns:
-            NONE for a commit that goes to its group, which the caller sends without a checkpoint in between.
+            NONE if the group may commit: the caller then sends the commit without a checkpoint in between.
         """
         version = context.api_version
         adds = version >= ADDS_SINCE
@@ -143,8 +143,8 @@ class TxnOffsetCommitHandler:
 def _create_verification(
     request: TxnOffsetCommitRequest, partition: GroupPartition, version: int
 ) -> AddOrVerifyRequest:
-    """Return the question for the coordinator of a transaction: whether it has the partition of the group, or adds
-    it (KIP-890)."""
+    """Return the request to the coordinator of a transaction: to verify the partition of the group, or to add it
+    (KIP-890)."""
     return AddOrVerifyRequest(
         transactional_id=request.transactional_id,
         producer_id=request.producer_id,
@@ -156,7 +156,7 @@ def _create_verification(
 
 
 def _convert_error(error: ErrorCode, version: int) -> ErrorCode:
-    """Return the error for the client for that of the coordinator of its transaction."""
+    """Convert the error of the transaction coordinator to the client's error."""
     if error is ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE:
         return ErrorCode.INVALID_TXN_STATE
     return ERRORS_BY_COORDINATOR_ERROR.get(error, error)
