@@ -67,9 +67,9 @@ class CatalogueKeys:
         self._reader = KeyReader()
         self.group_configs: dict[str, Mapping[str, str]] = {}
         self.adopting: set[str] = set()
-        """Ids of topics that this daemon creates after another one: it never writes them to the store."""
+        """Ids of topics of other daemons that this daemon is creating now: it never writes them to the store."""
         self.cluster_entry: KeyEntry | None = None
-        """The key of the cluster's identity; None without a check of it."""
+        """The key of the cluster's identity; None if it is not compared."""
         self._unguarded = store
         self._store: KeyValueStore = store
         self._keys = keys

@@ -1,10 +1,10 @@
 """The session of a daemon: one lease, which carries its registration and the keys of all its partitions.
 
-The store ends the lease `ttl` after it *received* the last renewal. The daemon counts from the moment it *sent* the
-last answered renewal, and uses only 90 % of the ttl. So it releases its partitions before another daemon can own
-them, unless its clock is more than a tenth slower than the store's. Durability does not depend on that but on the
-token; it only decides how soon a stale daemon stops. The caller provides the clock, which must include the time of
-a suspended machine.
+The store ends the lease `ttl_ms` after it *received* the last renewal. The daemon counts from the moment it *sent*
+the last answered renewal, and uses only 90 % of this time. So it releases its partitions before another daemon can
+own them, unless its clock is more than a tenth slower than the store's. Durability does not depend on that but on
+the token; it only decides how soon a stale daemon stops. The caller provides the clock, which must include the time
+of a suspended machine.
 
 At its deadline the daemon releases everything, revokes the lease and starts over. Without the revocation all other
 daemons would still see it as the owner of partitions that it does not serve.

@@ -1,8 +1,8 @@
 """Ownership of partitions among several brokers in one process, as a table in memory.
 
-A hash of topic name and partition number places the partitions, so that every start places them alike. A partition
-that lost its owner goes to the next of its live replicas. It stays there when the first one is back, as in Kafka
-before the rebalance of leaders. Moves are lost when the process ends.
+A hash of topic name and partition number places the partitions, so every start gives the same placement. A
+partition that lost its owner goes to the next of its live replicas. It stays there when its preferred replica is
+back, as in Kafka before the rebalance of leaders. Moves are lost when the process ends.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence

@@ -76,9 +76,10 @@ class Delete(NamedTuple):
 
 
 class StoreTransaction(NamedTuple):
-    """All operations are applied if all comparisons hold, otherwise none. Without operations it is a proof.
+    """A transaction: the store applies all operations if all comparisons hold, otherwise none.
 
-    A proof is linearizable like a write: its comparisons held at a moment between request and response.
+    A transaction without operations proves its comparisons. Such a proof is linearizable like a write: the
+    comparisons held at a moment between request and response.
     """
 
     compares: tuple[WrittenAt | CreatedAt, ...]

@@ -57,7 +57,7 @@ class EtcdOwnership:
         return self._member().table.brokers
 
     def find_owner(self, partition: TopicPartition) -> int | None:
-        """Return the broker that owns a partition, if it is live."""
+        """Return the live broker that owns a partition, None without one."""
         if not self._is_claimed(partition.topic):
             owner = self._find_disk_leader(partition)
         elif self.owns(self._node_id, partition):
@@ -185,6 +185,6 @@ class EtcdOwnership:
         return name in COORDINATOR_TOPICS or (topic is not None and topic.is_replicated)
 
     def _find_disk_leader(self, partition: TopicPartition) -> int | None:
-        """Return the broker with a partition's records on its disk, if known."""
+        """Return the broker with a partition's records on its disk, None if the partition is unknown."""
         replicas = self.find_replicas(partition)
         return replicas[0] if replicas else None

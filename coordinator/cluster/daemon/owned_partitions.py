@@ -209,7 +209,7 @@ class OwnedPartitions:
             member: Returns the member that this daemon currently is.
             moves: Planned moves, with the minimum loading times.
             drop_partition: Drops the pending appends of a partition.
-            reserve_bytes: Returns whether the store has room for so many more bytes.
+            reserve_bytes: Reserves bytes of the store. Returns whether the limit allows them.
         """
         self.topics = ReplicatedPartitions(self.doubt_partition, reserve_bytes)
         self.history = OwnershipHistory()

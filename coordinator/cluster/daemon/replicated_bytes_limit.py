@@ -53,7 +53,7 @@ class ReplicatedBytesLimit:
         return self._own + sum(self._others.values())
 
     def reserve_bytes(self, size_bytes: int) -> bool:
-        """Count more bytes if the limit allows them. Return whether it does."""
+        """Add bytes to this broker's size if the limit over all brokers allows them. Return whether it does."""
         if self.total + size_bytes > self._max_bytes:
             if not self._is_full:
                 self._is_full = True

@@ -44,14 +44,15 @@ class _OpenedLog(NamedTuple):
 
 
 class ReplicatedPartitions:
-    """A `ClusterRecords`. All methods belong to the event loop's thread, except `store_log_start`."""
+    """The `ClusterRecords` of a daemon: the replicated partitions that it leads. All methods belong to the event
+    loop's thread, except `store_log_start`."""
 
     def __init__(self, on_doubt: Callable[[TopicPartition], None], take_room: Callable[[int], bool]) -> None:
         """Create the partitions.
 
         Args:
             on_doubt: Takes a partition back under a new token, if this daemon still owns it.
-            take_room: Returns whether the store may have so many more bytes.
+            take_room: Reserves bytes of the store. Returns whether the limit allows them.
         """
         self.reserve_room = take_room
         self._on_doubt = on_doubt

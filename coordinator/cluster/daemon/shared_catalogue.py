@@ -1,8 +1,8 @@
 """The catalogue of a server that shares it with the other daemons of a cluster.
 
-The keys are the truth; `topics.json` is this daemon's copy. A client's change writes the keys in a thread,
-as a part of its work. Changes of other daemons are adopted as soon as the watch reports them: by the same
-work, which then has nothing to write.
+The keys are authoritative; `topics.json` is this daemon's copy. A client's change writes the keys in a thread,
+as a part of its work. This daemon adopts the changes of other daemons as soon as the watch reports them. The
+same work applies them, and then finds no difference to write.
 """
 
 import asyncio

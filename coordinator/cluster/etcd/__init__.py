@@ -2,6 +2,6 @@
 
 import os
 
-# gRPC reads this at its import, and no module of the package imports it earlier. Its errors contain the same
-# messages that it would write to standard error past the log.
+# gRPC reads this variable at its import, which happens in a module of this package. It suppresses messages on
+# standard error, which bypass groupd's log; the exceptions of gRPC contain the same messages.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

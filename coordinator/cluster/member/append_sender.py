@@ -121,7 +121,7 @@ class AppendSender:
             self.seconds.append((clock.monotonic_ns() - started_ns) / 1e9)
 
     def _next_transaction(self) -> StoreTransaction | None:
-        """Return the next transaction, without the partitions that raise an error."""
+        """Return the next transaction, without the partitions that raise an error; None if nothing is pending."""
         while True:
             try:
                 return self._appender.next_transaction()
