@@ -1,4 +1,4 @@
-"""Cipher suites by their names in TLS, which Kafka's users know, and as OpenSSL calls them.
+"""Cipher suites: their names in TLS, which Kafka's properties use, and in OpenSSL.
 
 Source: the registry of TLS cipher suites at IANA, ciphers(1) of OpenSSL.
 """
@@ -9,7 +9,7 @@ from typing import Final
 TLS_1_3: Final = frozenset(
     {"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"}
 )
-"""Those of TLS 1.3, which OpenSSL calls alike."""
+"""The suites of TLS 1.3, which have the same names in OpenSSL."""
 
 OPENSSL_NAMES: Final[Mapping[str, str]] = {
     **{name: name for name in TLS_1_3},
@@ -41,4 +41,4 @@ OPENSSL_NAMES: Final[Mapping[str, str]] = {
     "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
     "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
 }
-"""What OpenSSL calls each suite."""
+"""The name in OpenSSL of each suite, by its name in TLS."""

@@ -43,14 +43,14 @@ class NamespaceProperties(Properties):
 
     @property
     def namespace_port_numbers(self) -> range:
-        """Empty: any that is free."""
+        """The port numbers of namespaces; an empty range allows any free port."""
         return parse_port_range(self.namespace_ports) or range(0)
 
 
 _INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
 _LIST, _PASSWORD = ConfigType.LIST, ConfigType.PASSWORD
 _MIN_SESSION_MS: Final = 2000
-"""etcd makes no lease shorter than that, with the election timeout that it has."""
+"""The shortest lease that etcd grants with its default election timeout."""
 
 
 class ClusterProperties(Properties):
@@ -136,7 +136,7 @@ class ClusterProperties(Properties):
 
     @property
     def is_cluster(self) -> bool:
-        """Whether this broker is one of a cluster."""
+        """Whether this broker belongs to a cluster on etcd."""
         return bool(self.cluster_etcd_endpoints)
 
     def check_cluster(self) -> None:

@@ -18,9 +18,9 @@ ConfigValue = bool | int | float | str | list[str]
 
 
 class InvalidConfig(Exception):
-    """A property name that does not exist, or a value that it cannot hold. The text is one sentence on one line.
+    """An unknown property name, or a value that the property does not accept. The text is one sentence on one line.
 
-    `name` is the property, where there is one.
+    `name` is the property, "" if the error concerns no known property.
     """
 
     def __init__(self, text: str, name: str = "") -> None:
@@ -44,7 +44,7 @@ class ConfigType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Kafka's numbers for where a value comes from."""
+    """Kafka's numbers for the source of a value."""
 
     UNKNOWN = 0
     TOPIC_CONFIG = 1
@@ -62,20 +62,21 @@ LIMITS: Final = {
     ConfigType.INT: (-(2**31), 2**31 - 1),
     ConfigType.LONG: (-(2**63), 2**63 - 1),
 }
-"""The lowest and the highest number of each type of whole numbers."""
+"""The minimum and the maximum of each integer type."""
 
-_BLANKS: Final = "".join(map(chr, range(33)))  # what Java's String.trim takes away
-_INTEGER: Final = re.compile(r"[+-]?\d+")  # Java takes the digits of every script, too
+_BLANKS: Final = "".join(map(chr, range(33)))  # the characters that Java's String.trim removes
+_INTEGER: Final = re.compile(r"[+-]?\d+")  # like Java, accepts the digits of every script
 _DOUBLE: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MAX_QUOTED: Final = 200
 _MAX_TEXT: Final = 1000
-"""Characters of a value in an error that a client gets. Old versions of its answer have room for 32,767 bytes."""
+"""Maximum characters of a value in an error for a client. Old versions of the response have room for 32,767 bytes.
+"""
 HIDDEN_PASSWORD: Final = "[hidden]"
-"""Said in place of a password. Source: Kafka's `Password`."""
+"""The text that replaces a password in messages. Source: Kafka's `Password`."""
 
 
 def parse_value(kind: ConfigType, text: str) -> ConfigValue:
-    """The meaning of `text` as a value of that type. Raises ValueError."""
+    """Parse `text` as a value of this type. Raises ValueError."""
     text = text.strip(_BLANKS)
     if kind in (ConfigType.STRING, ConfigType.PASSWORD, ConfigType.CLASS):
         return text
@@ -95,7 +96,7 @@ def parse_value(kind: ConfigType, text: str) -> ConfigValue:
 
 
 def _format_java_double(value: float) -> str:
-    """As Java's Double.toString: small and large numbers in its scientific form."""
+    """Format a number as Java's Double.toString: small and large numbers in scientific notation."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return str(value)
     if isinf(value):
@@ -108,14 +109,14 @@ def _format_java_double(value: float) -> str:
 
 
 def _quote_value(text: str) -> str:
-    """A value for a line of a terminal or log, where it can neither end the line nor be overlooked."""
+    """Format a value for one line of a terminal or log: truncated, and quoted if it is empty or not printable."""
     if len(text) > _MAX_QUOTED:
         text = text[:_MAX_QUOTED] + "…"
     return text if text and text.isprintable() and text == text.strip() else repr(text)
 
 
 def _format_java_value(value: ConfigValue) -> str:
-    """A value as Java writes it into an error."""
+    """Format a value as Kafka's error messages do."""
     if isinstance(value, list):
         text = f"[{', '.join(value)}]"
     else:
@@ -134,13 +135,13 @@ class ValueBounds(Protocol):
     """The accepted values of a property."""
 
     def accepts_value(self, value: ConfigValue) -> bool:
-        """Whether it takes the value."""
+        """Return whether the property accepts the value."""
 
     def describe_allowed(self, kind: ConfigType) -> str:
         """Describe the accepted values, for an error and the documentation."""
 
     def format_error(self, name: str, value: ConfigValue) -> str:
-        """Kafka's error for a value of the property `name` that it does not take."""
+        """Return Kafka's error for a value that the property `name` does not accept."""
 
 
 class _AnyValue(Struct, frozen=True):
@@ -159,8 +160,8 @@ class _AnyValue(Struct, frozen=True):
 
 
 class NumberRange(Struct, frozen=True):
-    """Numbers from `minimum` to `maximum`, both included (None: as far as the type goes). Besides these `others`,
-    and every negative one if `takes_negative`.
+    """Numbers from `minimum` to `maximum`, both included; None means the bound of the type. Also accepts `others`,
+    and every negative number if `takes_negative`.
     """
 
     minimum: int | None = None
@@ -197,7 +198,7 @@ class NumberRange(Struct, frozen=True):
 
 
 class OneOf(Struct, frozen=True):
-    """One of these words, in any case if `ignores_case`; for a list, nothing but these words."""
+    """One of these words, in any case if `ignores_case`; a list may contain only these words."""
 
     words: tuple[str, ...]
     ignores_case: bool = False
@@ -219,8 +220,8 @@ class OneOf(Struct, frozen=True):
 
 
 class CustomBounds(Struct, frozen=True):
-    """Text or lists of a form that `matches` knows; `description` is its text in messages. Kafka's error is a
-    template with `name` and `value`."""
+    """Text or lists that `matches` accepts; `description` describes them in messages. Kafka's error is a template
+    with `name` and `value`."""
 
     description: str
     matches: Callable[[ConfigValue], bool]
@@ -247,20 +248,21 @@ def at_least(minimum: int) -> NumberRange:
 
 
 def between(minimum: int, maximum: int) -> NumberRange:
-    """Numbers from `minimum` to `maximum`, both included."""
+    """Return the range of numbers from `minimum` to `maximum`, both included."""
     return NumberRange(minimum, maximum)
 
 
 def one_of(*words: str) -> OneOf:
-    """One of these words; for a list, nothing but these words."""
+    """Return bounds that accept one of these words, or a list of only these words."""
     return OneOf(words)
 
 
 class BrokerSynonym(Struct, frozen=True):
-    """The broker property that a topic property takes its default from, and what its value counts in.
+    """A broker property that gives a topic property its default.
 
-    `bounds` None: those of the topic property. Without a default (`has_default`) it is unset in Kafka: where a time
-    can be given in several units, only the coarsest has one.
+    Its value times `factor` is the value of the topic property, as with hours and milliseconds. `bounds` is None if
+    it has the bounds of the topic property. `has_default`: the broker property itself has a default; if several
+    properties give the same time in different units, only that of the largest unit has one.
     """
 
     name: str
@@ -280,7 +282,7 @@ class ConfigKey(Struct, frozen=True):
     synonyms: tuple[BrokerSynonym, ...] = ()
 
     def create_broker_key(self, synonym: BrokerSynonym) -> "ConfigKey":
-        """The broker property of that name, which gives topics their default."""
+        """Return the definition of a broker property that gives topics their default."""
         is_same = synonym.factor == 1
         default = self.default if is_same else str(int(self.default) // synonym.factor)
         return ConfigKey(
@@ -353,7 +355,7 @@ class PropertyDeclaration(NamedTuple):
 def kafka_property(
     kind: ConfigType, default: Any, documentation: str, bounds: ValueBounds = ANY_VALUE
 ) -> Any:
-    """Declare the property of a field; the text of its default is derived from the value."""
+    """Declare a field as a property. The text of its default is derived from the value `default`."""
     if isinstance(default, bool):
         text = str(default).lower()
     elif isinstance(default, tuple):
@@ -365,10 +367,10 @@ def kafka_property(
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Properties:
-    """Immutable values of declared properties: defaults in the class, the values that are set in an instance."""
+    """Immutable values of declared properties. The class has the defaults, an instance the values that are set."""
 
     declarations: ClassVar[Mapping[str, PropertyDeclaration]] = {}
-    """By the name of the field, those of base classes first, from the last base to the first."""
+    """Declarations by field name. Those of base classes come first, from the last base to the first."""
 
     def __init_subclass__(cls) -> None:
         declarations: dict[str, PropertyDeclaration] = {}

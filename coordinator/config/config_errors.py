@@ -6,9 +6,9 @@ from coordinator.core.message_text import escape_unprintable
 
 
 class ConfigError(Exception):
-    """A property, a flag or a file of properties that stops the start. The text names it, in one line.
+    """An invalid property, flag or properties file, which stops the start. The text names it in one line.
 
-    `names` are the properties at fault, as far as they are known.
+    `names` are the invalid properties, if known.
     """
 
     def __init__(self, text: str, *names: str) -> None:
@@ -22,7 +22,7 @@ def create_contradiction(name: str, value: int, how: str, other_name: str, other
 
 
 class StartNotice(NamedTuple):
-    """One line, a warning or for information. A warning names a problem and its remedy."""
+    """One line that a start logs: a warning with a problem and its remedy, or an information."""
 
     text: str
     is_warning: bool = True

@@ -1,4 +1,4 @@
-"""The properties of consumer groups, those of the protocol of KIP-848, as part of `Config`.
+"""The properties of consumer groups (KIP-848), as part of `Config`.
 
 Source: Kafka's `GroupCoordinatorConfig`, its `verifyConsumerGroupConfigs`, and `AbstractKafkaConfig`.
 """
@@ -20,11 +20,11 @@ _ORDERED_PROPERTIES: Final = (
     ("min.assignment.interval.ms", "assignment.interval.ms"),
     ("assignment.interval.ms", "max.assignment.interval.ms"),
 )
-"""What must not exceed what."""
+"""Pairs of properties, without the prefix: the first value must not exceed the second one."""
 
 
 class ConsumerGroupProperties(Properties):
-    """Times in the unit that the name ends with."""
+    """Properties of consumer groups. The end of a name is the unit of a time."""
 
     group_coordinator_rebalance_protocols: tuple[str, ...] = kafka_property(
         _LIST,
@@ -94,7 +94,7 @@ class ConsumerGroupProperties(Properties):
     )
 
     def check_consumer_groups(self) -> None:
-        """Raises ConfigError for values that contradict each other."""
+        """Check the properties against each other. Raises ConfigError."""
         for smaller, larger in _ORDERED_PROPERTIES:
             if self._get_value(smaller) > self._get_value(larger):
                 raise self._create_contradiction(smaller, "exceeds", larger)

@@ -48,9 +48,9 @@ GROUP_CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = {
         *UNSUPPORTED_GROUP_CONFIG_KEYS,
     )
 }
-"""By name, in the order in which Kafka defines them."""
+"""All group configs by name, in the order in which Kafka defines them."""
 _RANGED_CONFIGS: Final = (HEARTBEAT_INTERVAL, SESSION_TIMEOUT, "consumer.assignment.interval.ms")
-"""Those that the broker bounds, in the order in which Kafka looks."""
+"""The configs with a minimum and a maximum in broker properties, in the order in which Kafka checks them."""
 
 
 def find_broker_synonym(name: str) -> str:
@@ -59,7 +59,9 @@ def find_broker_synonym(name: str) -> str:
 
 
 def check_group_configs(overrides: Mapping[str, str], broker: ConsumerGroupProperties) -> None:
-    """Raises InvalidConfig, with Kafka's text, for a config that a group of this broker cannot have."""
+    """Check the configs of a group, by name. Raises InvalidConfig with Kafka's text for an unknown name, then for
+    an invalid value, then for a value outside the broker's bounds.
+    """
     for name in overrides:
         if name not in GROUP_CONFIG_KEYS:
             raise InvalidConfig(f"Unknown group config name: {name}", name)

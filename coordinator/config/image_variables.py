@@ -1,5 +1,4 @@
-"""Environment variables and volumes of Kafka's images, translated into properties as their start scripts do
-it.
+"""Environment variables and volumes of Kafka's images, translated into properties as by their start scripts.
 
 TLS and users: `apache/kafka` and Confluent's images name files in one directory; Bitnami's have certificates
 with fixed names, and the users of PLAIN in variables. `KAFKA_OPTS` may name a JAAS file for Java. The
@@ -52,10 +51,10 @@ DATA_VOLUMES: Final[Mapping[str, str]] = {
     "/kafka": "/kafka/kafka-logs",
     "/tmp/kraft-combined-logs": "/tmp/kraft-combined-logs",
 }
-"""The data directory by the path of a volume: where an image of Kafka that has a volume there keeps its data.
+"""The data directory of Kafka's images by the path of their volume.
 
-`{node}` stands for node.id. wurstmeister/kafka adds the name of the container to its directory below /kafka, and a
-new container then finds no data; groupd leaves the name out.
+`{node}` stands for node.id. wurstmeister/kafka adds the name of the container to its directory below /kafka, so
+that a new container finds no data. groupd leaves out the name.
 """
 
 
@@ -67,12 +66,12 @@ class ContainerVolumes(NamedTuple):
 
 
 def is_in_image(environment: Mapping[str, str]) -> bool:
-    """Whether the environment is that of groupd's image."""
+    """Return whether groupd runs in its own image (GROUPD_IMAGE)."""
     return environment.get(IN_IMAGE, "").strip().lower() == "true"
 
 
 def find_cluster_id(environment: Mapping[str, str], *, in_image: bool) -> tuple[str, str]:
-    """Return the variable that has the id of a new cluster, and the id; an empty id where none has."""
+    """Return the variable with the id of a new cluster, and the id; an empty id if no variable is set."""
     for variable in _IMAGE_CLUSTER_ID_VARIABLES if in_image else _CLUSTER_ID_VARIABLES:
         if text := environment.get(variable, "").strip():
             return variable, text
@@ -137,7 +136,7 @@ def _close_controller(settings: Settings) -> None:
 
 
 def use_data_volume(settings: Settings, find_volumes: Callable[[], ContainerVolumes]) -> None:
-    """Put the data into the volume that is mounted where an image of Kafka has its own, unless log.dirs is set."""
+    """Set log.dirs to a volume that is mounted at the path of a Kafka image's volume, unless log.dirs is set."""
     if not (settings.in_image and settings.is_default(_LOG_DIRS)):
         return
     volumes = find_volumes()
@@ -166,10 +165,10 @@ _DEFAULT_PORT: Final = "9092"
 
 
 class AdvertisedHost(Struct, frozen=True):
-    """Values for properties, "" for an unchanged property.
+    """The values of `listeners` and `advertised.listeners` that variables set; "" for an unchanged property.
 
-    `variable` is the one to name for them; `read` are all that count. `problem` is a sentence where the variable
-    cannot be followed, else "".
+    Messages name `variable` as the source; `read` has all variables with an effect. `problem` is a sentence if the
+    variable cannot be applied, else "".
     """
 
     variable: str
@@ -184,8 +183,8 @@ def find_advertised_host(
 ) -> AdvertisedHost | None:
     """Return the addresses that the variables set, or None without any.
 
-    `listeners` is None where the default listeners are in force. Without `in_image` only Kafka's own variables are
-    read. Call it where advertised.listeners is not set. Raises ConfigError.
+    `listeners` is None if the default listeners are in force. Without `in_image` only Kafka's own variables are
+    read. Requires that advertised.listeners is not set. Raises ConfigError.
     """
     host_variable, host = _find_first(environment, _IMAGE_HOST_VARIABLES if in_image else _HOST_VARIABLES)
     port_variable, port = _find_first(environment, _IMAGE_PORT_VARIABLES if in_image else _PORT_VARIABLES)
@@ -211,9 +210,9 @@ def find_advertised_host(
 
 
 def _find_first(environment: Mapping[str, str], variables: Iterable[str]) -> tuple[str, str]:
-    """The first of these variables that has a value, and the value; two empty texts where none has.
+    """Return the first of these variables with a value, and the value; two empty strings if no variable has one.
 
-    Kubernetes puts a URL into variables that are named like a service: it counts as no value.
+    A URL does not count as a value: Kubernetes sets such variables for a service with the same name.
     """
     for variable in variables:
         value = environment.get(variable, "").strip()
@@ -267,14 +266,14 @@ _LISTENER_SUFFIXES: Final = ("LISTENERS", "ADVERTISED_LISTENERS", "LISTENER_SECU
 _JAVA_OPTIONS: Final = "KAFKA_OPTS"
 _LOGIN_CONFIG: Final = "-Djava.security.auth.login.config="
 JAAS_VARIABLES: Final = frozenset({_JAVA_OPTIONS, _USERS, _PASSWORDS})
-"""Those that `find_jaas_reader` reads."""
+"""The variables that `find_jaas_reader` reads."""
 
 ReadFile = Callable[[str], str]
-"""The text of the file at a path. Raises ConfigError beginning with the path."""
+"""Returns the text of the file at a path. Raises ConfigError with a text that begins with the path."""
 
 
 class ImageProperty(NamedTuple):
-    """A property, and the variable that has its value."""
+    """A property with its value, and the variable that sets it."""
 
     name: str
     text: str
@@ -282,8 +281,8 @@ class ImageProperty(NamedTuple):
 
 
 def read_image_properties(environment: Mapping[str, str], read: ReadFile) -> list[ImageProperty]:
-    """The properties that the images' own variables stand for. Files are read where a listener has TLS. Raises
-    ConfigError beginning with the variable."""
+    """Return the properties that the images' own variables set. Reads files only if a listener has TLS. Raises
+    ConfigError with a text that begins with the variable."""
     found: list[ImageProperty] = []
     if _get_value(environment, _USERS):
         found.append(ImageProperty("sasl.enabled.mechanisms", "PLAIN", _USERS))
@@ -336,8 +335,8 @@ def _get_value(environment: Mapping[str, str], variable: str) -> str:
 
 
 def find_jaas_reader(environment: Mapping[str, str], read: ReadFile) -> Callable[[], tuple[str, str]] | None:
-    """Return a function for the JAAS configuration of the environment, or None. The function returns its name in
-    messages and its text. Raises ConfigError."""
+    """Return a function that reads the JAAS configuration of the environment, or None without one. The function
+    returns the name of the configuration for messages, and its text; it raises ConfigError."""
     path = _find_jaas_path(environment)
     if path is not None:
         return lambda: (f"{_JAVA_OPTIONS}: {path}", _read_jaas(path, read))

@@ -17,9 +17,9 @@ MAX_BROKERS: Final = 16
 
 
 def find_port_step(listeners: Sequence[Listener], brokers: int) -> int:
-    """Return the distance between the ports of one broker and the next: the smallest at which no ports meet.
+    """Return the smallest distance between the ports of one broker and the next at which no ports collide.
 
-    Raises ConfigError if the ports do not allow so many brokers.
+    Raises ConfigError if there are not enough ports for all brokers.
     """
     if not 1 <= brokers <= MAX_BROKERS:
         raise ConfigError(f"--brokers: {brokers} is not between 1 and {MAX_BROKERS}")
@@ -39,9 +39,9 @@ def find_port_step(listeners: Sequence[Listener], brokers: int) -> int:
 
 
 def _list_port_distances(listeners: Sequence[Listener]) -> Iterator[int]:
-    """Return the distances between different ports of two listeners at one host.
+    """Yield the distances between different ports of two listeners at the same host.
 
-    Two listeners may advertise one port, as in Kafka. Raises ConfigError where they listen at one port.
+    Two listeners may advertise the same port, as in Kafka. Raises ConfigError if they listen at the same port.
     """
     for one, other in combinations(listeners, 2):
         for first, second in ((one.address, other.address), (one.advertised, other.advertised)):
@@ -73,7 +73,7 @@ def create_broker_listeners(listeners: Sequence[Listener], number: int, step: in
 
 
 def _shift_address(address: Address, distance: int) -> Address:
-    """Return an address at a higher port. Port 0 stays any free one."""
+    """Return the address with its port increased by `distance`. Port 0 (any free port) stays."""
     return address._replace(port=address.port + distance) if address.port else address
 
 
@@ -81,8 +81,9 @@ RACK_PROPERTY: Final = "broker.rack"
 
 
 def parse_racks(text: str, brokers: int) -> list[str | None]:
-    """Return the rack of each broker in order, None for a broker without. With one broker a comma is a part of its
-    rack. Raises ConfigError for a list of another length."""
+    """Return the rack of each broker in order, None for a broker without a rack. With a single broker, a comma is
+    part of its rack. Raises ConfigError for a list of another length.
+    """
     if not text:
         return [None] * brokers
     parts = [part.strip() for part in text.split(",")]

@@ -67,7 +67,7 @@ def _entries(environment: Mapping[str, str], *, in_image: bool) -> Iterator[tupl
 
 
 def _strip(text: str) -> str:
-    """The text without blanks and quotes around it: a list in a compose file keeps the quotes of a value."""
+    """Remove surrounding blanks and quotes: in a list of a compose file, a value keeps its quotes."""
     text = text.strip()
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in _QUOTES
     return _strip(text[1:-1]) if is_quoted else text
@@ -97,7 +97,7 @@ def _parse_count(variable: str, entry: str, text: str) -> int:
 
 
 def _parse_options(variable: str, entry: str, text: str) -> dict[str, str]:
-    """The configs in CLEANUP_POLICY [--config NAME=VALUE ...]."""
+    """Parse the configs of CLEANUP_POLICY [--config NAME=VALUE ...]."""
     import shlex  # for topics with options
 
     try:

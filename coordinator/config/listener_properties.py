@@ -16,9 +16,9 @@ from coordinator.config.unsupported_settings import IGNORED_PROPERTIES
 
 LISTENER_PREFIX: Final = "listener.name."
 SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+"""The SASL mechanisms that groupd supports."""
 GSSAPI: Final = "GSSAPI"
-"""A mechanism of Kafka that groupd lacks."""
-"""Those of SASL that are served."""
+"""A SASL mechanism of Kafka that groupd lacks."""
 _KNOWN_MECHANISMS: Final = tuple(f"{name.lower()}." for name in (*SASL_MECHANISMS, GSSAPI))
 _MECHANISM_PROPERTIES: Final = (
     "connections.max.reauth.ms",
@@ -33,21 +33,21 @@ _LISTENER_PROPERTIES: Final = (
     "sasl.server.max.receive.size",
     "ssl.",
 )
-"""What the properties that act for a listener begin with."""
+"""The prefixes of the properties that a listener may override."""
 
 
 class ListenerProperty(NamedTuple):
     """The parts of a name such as `listener.name.internal.plain.sasl.jaas.config`."""
 
     listener: str
-    """In lower case."""
+    """The name of the listener in lower case."""
     mechanism: str
-    """In lower case; "" for all."""
+    """The name of the mechanism in lower case; "" for all mechanisms."""
     name: str
 
 
 def _split_name(name: str) -> ListenerProperty | None:
-    """The parts of a name that begins as that of a listener's property does; None for every other name."""
+    """Split a name with the prefix of listener properties into its parts; return None for every other name."""
     listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
     if not name.startswith(LISTENER_PREFIX) or not listener:
         return None
@@ -68,7 +68,7 @@ def parse_listener_property(name: str) -> ListenerProperty | None:
 
 
 def is_ignored_listener_property(name: str) -> bool:
-    """Whether this is the name of a listener's property that means something to Kafka, and nothing here."""
+    """Return whether a name is a listener property that Kafka applies and groupd ignores."""
     found = _split_name(name)
     if found is None or parse_listener_property(name) is not None:
         return False
@@ -76,12 +76,12 @@ def is_ignored_listener_property(name: str) -> bool:
 
 
 def create_listener_key(name: str, found: ListenerProperty) -> ConfigKey:
-    """The declaration of a listener's property, under its whole name."""
+    """Return the definition of a listener property under its whole name."""
     return replace(PROPERTIES[found.name], name=name)
 
 
 def check_listener_values(texts: Mapping[str, str]) -> None:
-    """Raises ConfigError for a listener's property that has a bad value."""
+    """Check the values of all listener properties. Raises ConfigError."""
     for name, text in texts.items():
         found = parse_listener_property(name)
         if found is None:
@@ -127,15 +127,15 @@ class ListenerValues:
         return next((each for each in names if each in self._texts), name)
 
     def is_set(self, name: str, mechanism: str = "") -> bool:
-        """Whether a property was set, for this listener or for all."""
+        """Return whether a property was set, for this listener or for all."""
         return self.find_name(name, mechanism) in self._texts
 
     def find_text(self, name: str) -> str | None:
-        """Return the text that was set under exactly this name with the prefix of the listener, or None."""
+        """Return the text of the property `name` with the prefix of this listener, None if it is not set."""
         return self._texts.get(self._prefix + name)
 
     def get(self, name: str, mechanism: str = "") -> Any:
-        """The value of a property for this listener."""
+        """Return the value of a property for this listener."""
         narrowest = self.find_name(name, mechanism)
         if narrowest == name:
             return getattr(self._config, name.replace(".", "_"))

@@ -69,7 +69,8 @@ def find_inter_broker_listener(
 
 
 def is_inter_broker_listener(config: Config, properties: Mapping[str, str], listener: Listener) -> bool:
-    """Whether a listener that is not PLAINTEXT is that of the brokers of a cluster. Raises ConfigError."""
+    """Return whether brokers of a cluster connect to each other by this listener, which is not PLAINTEXT. Raises
+    ConfigError."""
     return config.is_cluster and find_inter_broker_name(config, properties) == listener.name
 
 
@@ -133,7 +134,7 @@ _LOGIN_MODULES: Final = {
     "OAUTHBEARER": f"{_PACKAGE}oauthbearer.OAuthBearerLoginModule",
 }
 JaasFileReader = Callable[[], tuple[str, str]]
-"""Reads the file that the process was started with: its path and its text. Raises ConfigError."""
+"""Reads the JAAS file of the process. Returns its path and its text. Raises ConfigError."""
 
 
 def create_listener_settings(
@@ -210,7 +211,8 @@ def _create_tls_settings(values: ListenerValues, listener: Listener) -> TlsSetti
 
 
 def _check_store(values: ListenerValues, listener: Listener, store: str) -> None:
-    """Raises ConfigError for a store that `DefaultSslEngineFactory` refuses."""
+    """Check the properties of the keystore or truststore (`store`) as `DefaultSslEngineFactory` does. Raises
+    ConfigError."""
     location, type_, password = (f"ssl.{store}.{part}" for part in ("location", "type", "password"))
     is_keystore = store == "keystore"
     texts = "ssl.keystore.key" if is_keystore else "ssl.truststore.certificates"
@@ -248,7 +250,7 @@ def _find_client_auth(values: ListenerValues, listener: Listener) -> str:
 
 
 def _check_cipher_suites(values: ListenerValues, listener: Listener) -> None:
-    """Raises ConfigError where no suite is left for one of the versions."""
+    """Check that the enabled TLS versions can use at least one of the configured suites. Raises ConfigError."""
     name, suites = "ssl.cipher.suites", set(values.get("ssl.cipher.suites"))
     versions = values.get("ssl.enabled.protocols")
     if not suites or not versions:
@@ -265,7 +267,7 @@ def _check_cipher_suites(values: ListenerValues, listener: Listener) -> None:
 
 
 def _check_mapping_rules(values: ListenerValues, listener: Listener) -> None:
-    """Raises ConfigError for rules that cannot be followed."""
+    """Check that the rules for principals can be parsed. Raises ConfigError."""
     try:
         PrincipalMapping(values.get(_RULES))
     except MappingError as error:
@@ -370,7 +372,7 @@ def _create_no_users_error(values: ListenerValues, listener: Listener) -> Config
 def _create_oauth_settings(values: ListenerValues, listener: Listener) -> OauthSettings:
     mechanism = "OAUTHBEARER"
     prefixed = f"{LISTENER_PREFIX}{listener.name.lower()}.oauthbearer.{_HANDLER}"
-    # As in Kafka, the validator is that of the mechanism: the plain property says nothing.
+    # As in Kafka, only the property with the prefix of listener and mechanism selects the validator.
     is_secured = (
         values.find_name(_HANDLER, mechanism) == prefixed
         and values.get(_HANDLER, mechanism) in OAUTH_VALIDATORS

@@ -71,7 +71,7 @@ class ListenerSettings:
     protocol: SecurityProtocol
     tls: TlsSettings | None
     mechanisms: tuple[str, ...]
-    """As SASL calls them, in the order of the property; each once."""
+    """The SASL names of the mechanisms, in the order of the property; each once."""
     jaas_options: Mapping[str, Mapping[str, str]] = field(repr=False)
     """The options of the login module by mechanism. Empty for a mechanism without a login module."""
     connections_max_reauth_ms: Mapping[str, int]

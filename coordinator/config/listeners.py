@@ -40,18 +40,20 @@ class Address(NamedTuple):
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it means every interface: no host, 0.0.0.0, or :: in any form."""
+        """Whether the host means every interface: "", 0.0.0.0, or :: in any form."""
         packed = pack_address(self.host)
         return not self.host or (bool(packed) and not any(packed))
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it can be reached from this machine only."""
+        """Whether only this machine can reach the address."""
         return is_loopback(self.host)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address can only be this machine: localhost and names below it, 127.0.0.0/8, ::1."""
+    """Return whether a name or an address always means this machine: localhost and names below it, 127.0.0.0/8,
+    ::1.
+    """
     host = host.lower().removesuffix(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -60,7 +62,7 @@ def is_loopback(host: str) -> bool:
 
 
 def pack_address(host: str) -> bytes:
-    """Return the 4 or 16 bytes of an IPv4 or IPv6 address, or nothing for other texts."""
+    """Return the 4 or 16 bytes of an IPv4 or IPv6 address; empty for any other text."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             return socket.inet_pton(family, host)
@@ -70,7 +72,8 @@ def pack_address(host: str) -> bytes:
 
 
 class Listener(Struct, frozen=True):
-    """One listener. `advertised` None: its own address, or for a wildcard the one that the client used."""
+    """One listener. `advertised` is None if clients get the listener's own address, or, if that is a wildcard, the
+    address to which they connected."""
 
     name: str
     address: Address
@@ -84,7 +87,7 @@ class Listener(Struct, frozen=True):
 
 
 def parse_address(text: str, what: str) -> Address:
-    """HOST:PORT; an IPv6 host stands in brackets. Raises ConfigError beginning with `what`."""
+    """Parse HOST:PORT, with an IPv6 host in brackets. Raises ConfigError with a text that begins with `what`."""
     host, colon, port = text.strip().rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -96,7 +99,7 @@ def parse_address(text: str, what: str) -> Address:
 
 
 def find_listener_address(listeners: Iterable[str], name: str) -> Address | None:
-    """Return where the listener of this name, in capitals, is bound; None where `listeners` has none. Raises
+    """Return the address of the listener `name` (in capitals) in `listeners`, None if it is not there. Raises
     ConfigError."""
     return _parse_all(listeners, "listeners").get(name)
 
@@ -122,13 +125,13 @@ def parse_http_listener(config: Config) -> Address | None:
 
 
 def _is_host(host: str) -> bool:
-    # What Kafka takes; and no name with an empty or overlong part, which cannot be looked up.
+    # The hosts that Kafka accepts, except names with an empty or too long label, which DNS cannot resolve.
     parts = host.split(".")
     return bool(_HOST.fullmatch(host)) and (not host or all(0 < len(part) < 64 for part in parts))
 
 
 def _parse_all(parts: Iterable[str], what: str) -> dict[str, Address]:
-    """Each NAME://HOST:PORT by name; a bare HOST:PORT is called PLAINTEXT."""
+    """Parse each NAME://HOST:PORT, and return the addresses by name. A plain HOST:PORT has the name PLAINTEXT."""
     found: dict[str, Address] = {}
     for part in parts:
         name, separator, address = part.partition("://")
@@ -196,7 +199,7 @@ def create_access_notices(
 ) -> list[StartNotice]:
     """Return a notice for each setting that gives clients more access than may be meant.
 
-    Open access is a warning, but for information `in_image`: there Kafka's images give it as well.
+    Open access causes a warning; `in_image` only an information, because Kafka's images also give open access.
     """
     notices: list[StartNotice] = []
     names = ", ".join(listener.name for listener in listeners if listener.has_open_access)

@@ -1,13 +1,14 @@
-"""Every property that acts here, under Kafka's names, with Kafka's defaults and bounds.
+"""Every property that groupd applies, under Kafka's name, with Kafka's default and bounds.
 
-A field of `Config` is a property: `group_max_size` is `group.max.size`. It is declared here and nowhere else. Who
-obeys it has a class with a field of that name and without a default, which `Config.view` fills. Names that are
-groupd's own say so in their documentation. The properties that only give topics their defaults
-(`log.retention.hours`, …) are declared where topics are; they stay text here.
+A field of `Config` is a property: `group_max_size` is `group.max.size`. It is declared only once. A component that
+uses properties has a class with fields of these names and without defaults; `Config.view` fills it. The
+documentation of a property says if the property is groupd's own. The properties that only give topics their
+defaults (`log.retention.hours`, …) are declared in `topic_config_keys.py`, and their values stay text.
 
-Those of a cluster are in `cluster_properties.py`, of transactions in `transaction_properties.py`, of consumer
-groups in `consumer_group_properties.py`, of security in `security_properties.py`. Source: Kafka's
-`AbstractKafkaConfig`, `GroupCoordinatorConfig`, `SocketServerConfigs`, `ServerLogConfigs`."""
+Base classes of `Config` declare the properties of a cluster (`cluster_properties.py`), of transactions
+(`transaction_properties.py`), of consumer groups (`consumer_group_properties.py`) and of security
+(`security_properties.py`). Source: Kafka's `AbstractKafkaConfig`, `GroupCoordinatorConfig`, `SocketServerConfigs`,
+`ServerLogConfigs`."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
@@ -59,7 +60,7 @@ _TOPIC_DEFAULTS: Final = {
 
 
 def _topic_default_property(name: str) -> Any:
-    """A field that is one of the broker's properties which give topics their default, and acts by itself, too."""
+    """Declare a field as a broker property that gives topics their default and that groupd also uses by itself."""
     key = _TOPIC_DEFAULTS[name]
     return PropertyDeclaration(key.kind, key.default, key.parse(key.default), key.documentation, key.bounds)
 
@@ -71,7 +72,7 @@ class Config(
     TransactionProperties,
     SecurityProperties,
 ):
-    """The properties, parsed. Times in the unit that the name ends with, sizes in bytes."""
+    """The parsed properties. The end of a name is the unit of a time; sizes are in bytes."""
 
     # The process
     node_id: int = kafka_property(_INT, 1, "The id of this broker; `broker.id` means the same.", at_least(0))
@@ -358,7 +359,7 @@ class Config(
     )
 
     def check(self) -> None:
-        """Raises ConfigError for values that contradict each other."""
+        """Check the properties against each other. Raises ConfigError."""
         shortest, longest = self.group_min_session_timeout_ms, self.group_max_session_timeout_ms
         if shortest > longest:
             raise create_contradiction(
@@ -400,10 +401,10 @@ class Config(
 
 
 PROPERTIES: Final[Mapping[str, ConfigKey]] = build_config_keys(Config)
-"""By Kafka's name, in the order of `Config`."""
+"""The properties of `Config` by Kafka's names, in the order of their declaration."""
 
 SYNONYMS: Final[Mapping[str, str]] = {"broker.id": "node.id", "log.dir": "log.dirs"}
-"""Kafka's older names, which lose against the newer ones."""
+"""Newer names by Kafka's older names. If both are set, the newer one takes precedence."""
 
 TOPIC_PROPERTIES: Final[Mapping[str, ConfigKey]] = {
     name: key for name, key in _TOPIC_DEFAULTS.items() if name not in PROPERTIES
@@ -412,9 +413,9 @@ TOPIC_PROPERTIES: Final[Mapping[str, ConfigKey]] = {
 
 
 def parse_config(texts: Mapping[str, str]) -> Config:
-    """The configuration that these properties, by Kafka's names, ask for; others keep their default.
+    """Parse the texts of properties, by Kafka's names; other properties have their defaults.
 
-    Raises ConfigError naming the property that has a bad value.
+    Raises ConfigError with the name of the invalid property.
     """
     values: dict[str, Any] = {}
     try:
@@ -431,5 +432,5 @@ def parse_config(texts: Mapping[str, str]) -> Config:
 
 
 def is_property(name: str) -> bool:
-    """Whether a property of that name acts here."""
+    """Return whether groupd applies a property of this name."""
     return name in PROPERTIES or name in TOPIC_PROPERTIES or name in SYNONYMS

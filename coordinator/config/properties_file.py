@@ -7,7 +7,8 @@ _BLANKS: Final = " \t\f"
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Names and values, in order; the last value of a name wins. Raises ValueError for a bad escape."""
+    """Parse a file to names and values, in order; the last value of a name wins. Raises ValueError for an invalid
+    escape."""
     values: dict[str, str] = {}
     for line in _logical_lines(text):
         end = 0
@@ -21,7 +22,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> list[str]:
-    """Without comments and blank lines; lines that a backslash continues are joined."""
+    """Return the lines without comments and blank lines. A backslash at the end of a line joins it to the next."""
     lines: list[str] = []
     continued = False
     for raw in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):

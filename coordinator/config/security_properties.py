@@ -1,7 +1,7 @@
 """The properties of TLS, authentication and authorization, as part of `Config`.
 
-Most act for a listener: there `listener.name.<name>.<property>` wins, and for some of them
-`listener.name.<name>.<mechanism>.<property>` (see `listener_properties.py`).
+Most can be set for one listener by `listener.name.<name>.<property>`, and some for one of its mechanisms by
+`listener.name.<name>.<mechanism>.<property>`. The most specific name takes precedence (`listener_properties.py`).
 
 Source: Kafka's `SslConfigs`, `SaslConfigs`, `BrokerSecurityConfigs`, `StandardAuthorizer`.
 """
@@ -37,13 +37,13 @@ OAUTH_VALIDATORS: Final = (
     f"{_OAUTH}OAuthBearerValidatorCallbackHandler",
     f"{_OAUTH}secured.OAuthBearerValidatorCallbackHandler",
 )
-"""Kafka's validator of signed tokens, by its name and by that of releases before 4."""
+"""The class names of Kafka's validator of signed tokens: the current one, and the one of releases before 4."""
 UNSECURED_OAUTH_VALIDATOR: Final = f"{_OAUTH}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 JWT_VALIDATORS: Final = (f"{_OAUTH}DefaultJwtValidator", f"{_OAUTH}BrokerJwtValidator")
 
 
 class SecurityProperties(Properties):
-    """Times in the unit that the name ends with, sizes in bytes."""
+    """Properties of security. The end of a name is the unit of a time; sizes are in bytes."""
 
     # TLS
     ssl_keystore_location: str = kafka_property(

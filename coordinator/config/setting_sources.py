@@ -2,10 +2,10 @@
 
     defaults < profile < properties file < environment < -o name=value < named flags
 
-The environment has the form that Kafka's official image uses: `KAFKA_` and the name in capitals, "." as "_",
-"_" as "__", "-" as "___"; or that of Bitnami's, which begins with `KAFKA_CFG_`. What begins with `GROUPD_DEFAULT_`
-instead gives another default, for an image to have its own. An unknown name in a file or a flag stops the start; in
-the environment it is a warning.
+A variable of the environment has the form of Kafka's official image: `KAFKA_` and the name in capitals, "." as "_",
+"_" as "__", "-" as "___"; or the form of Bitnami's image, with the prefix `KAFKA_CFG_`. With the prefix
+`GROUPD_DEFAULT_` it changes the default of a property: images set such variables. An unknown name in a file or a
+flag stops the start; in the environment it causes a warning.
 """
 
 from collections.abc import Callable, Container, Mapping
@@ -55,9 +55,9 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Opt-in sets of properties, by name.
 
-A client of the classic protocol sets its own heartbeat interval and session; a member of a consumer group (KIP-848)
-gets both from the broker, so that `test` has to set them. Retention is Kafka's: a test that wants offsets or groups
-to expire asks for it.
+A client of the classic protocol sets its own heartbeat interval and session timeout; a member of a consumer group
+(KIP-848) gets both from the broker, so `test` sets them. Retention stays Kafka's default: a test that needs expired
+offsets or groups must set it.
 """
 
 _PREFIX: Final = "KAFKA_"
@@ -73,9 +73,9 @@ _ALL_LISTED: Final = "docs/configuration.md lists all properties"
 _REMOVE_HINT: Final = f"remove it, or set the property that it stands for ({_ALL_LISTED})"
 _BROKER_ID: Final = "broker.id"
 _ANY_ID: Final = "-1"
-"""Kafka before 4 takes the next free broker id for this one, and wurstmeister/kafka has it as its default."""
+"""The broker id with which Kafka before 4 generates an id. It is the default of wurstmeister/kafka."""
 _MIN_LIKENESS: Final = 0.75
-"""From which likeness on a name is taken for another one misspelt."""
+"""The minimum similarity at which an error suggests a known name for an unknown one."""
 
 
 def read_settings(
@@ -141,14 +141,14 @@ def _set_known(settings: Settings, name: str, text: str, origin: Origin) -> None
 
 
 def format_unknown_property(name: str) -> str:
-    """Return the sentence that refuses the name of a property, with the nearest one or where all are listed."""
+    """Format the error for an unknown property. It suggests a similar name, or names the list of all properties."""
     near = _find_nearest(name)
     hint = f"did you mean {near}?" if near else _ALL_LISTED
     return f"{name} is not a property; {hint}"
 
 
 def _find_nearest(name: str) -> str:
-    """The property that a name may be meant for, or nothing."""
+    """Return the known property with the most similar name, "" if no name is similar."""
     if name.startswith(LISTENER_PREFIX):
         listener, dot, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
         near = _find_nearest(rest)
@@ -158,7 +158,7 @@ def _find_nearest(name: str) -> str:
 
 
 def parse_variable_name(variable: str) -> str:
-    """The property that a variable of the environment sets: KAFKA_LOG_DIRS is log.dirs."""
+    """Return the property that a variable of the environment sets: KAFKA_LOG_DIRS is log.dirs."""
     name = variable.removeprefix(_find_prefix(variable)).lower()
     return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 
@@ -168,7 +168,7 @@ def _format_variable(name: str, prefix: str) -> str:
 
 
 def _find_prefix(variable: str) -> str:
-    """With which of the prefixes a variable begins; "" for none."""
+    """Return the prefix of a variable, "" if it has no known prefix."""
     prefixes = (_BITNAMI_PREFIX, _PREFIX, _DEFAULT_PREFIX)
     return next((prefix for prefix in prefixes if variable.startswith(prefix)), "")
 
@@ -191,7 +191,8 @@ def _read_cluster_id(environment: Mapping[str, str], *, in_image: bool) -> str |
 
 
 def _read_image_files(settings: Settings, environment: Mapping[str, str], read: ReadFile | None) -> set[str]:
-    """The variables that mean something. A property that is set as such wins."""
+    """Read the properties and the JAAS configuration that variables of images set. Explicitly set properties take
+    precedence, because they are read later. Return the variables with an effect."""
     if read is None:
         return set()
     properties = read_image_properties(environment, read)
@@ -230,7 +231,7 @@ def _read_environment(settings: Settings, environment: Mapping[str, str], used: 
 
 
 def _warn_of_unsupported_settings(settings: Settings, environment: Mapping[str, str]) -> set[str]:
-    """Warn of variables, beside properties, that ask for a function which groupd lacks. Return their names."""
+    """Warn of variables, except those of properties, that request a missing function. Return their names."""
     names = {**UNSUPPORTED_VARIABLES, **(UNSUPPORTED_IMAGE_VARIABLES if settings.in_image else {})}
     requested = {name for name in names if names[name].is_requested(environment.get(name, "").strip())}
     for variable in sorted(requested):

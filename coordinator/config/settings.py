@@ -48,28 +48,29 @@ class Settings(Struct):
     texts: dict[str, str] = field(default_factory=dict)
     origins: dict[str, Origin] = field(default_factory=dict)
     ignored: dict[str, list[str]] = field(default_factory=dict)
-    """Names without an effect, by source. Leaving them out changes nothing."""
+    """Names without an effect, by source."""
     notices: list[StartNotice] = field(default_factory=list)
-    """What a start says about single names."""
+    """Notices about single properties or variables."""
     quorum: dict[str, int] = field(default_factory=dict)
-    """How many controllers a property names, by what set it."""
+    """The number of controllers in a property that lists them, by the label of its source."""
     in_image: bool = False
-    """Whether groupd runs in its image, where variables of Kafka's images count."""
+    """Whether groupd runs in its own image and applies the variables of Kafka's images."""
     initial_topics: list[InitialTopic] = field(default_factory=list)
-    """Topics that variables of images ask for."""
+    """Topics that variables of images request."""
     cluster_id: str | None = None
-    """For a data directory that has none yet, as Kafka's image takes it."""
+    """The cluster id for a new data directory (CLUSTER_ID, as in Kafka's image); None: groupd generates one."""
     jaas_file: Callable[[], tuple[str, str]] | None = None
-    """Reads the file that KAFKA_OPTS names, where it does: its path and its text. Raises ConfigError."""
+    """Reads the JAAS configuration of the environment. Returns its name for messages and its text, and raises
+    ConfigError. None without such a configuration."""
 
     def set(self, name: str, text: str, origin: Origin) -> None:
-        """Sets a property; the last call wins."""
+        """Set a property; the last call wins."""
         newer = SYNONYMS.get(name, name)
         self.texts[newer] = text
         self.origins[newer] = origin
 
     def parse(self) -> Config:
-        """The configuration. Raises ConfigError naming property and source."""
+        """Parse and check all properties. Raises ConfigError with the property and its source."""
         with self.locate_errors():
             config = parse_config(self.texts)
             check_listener_values(self.texts)
@@ -97,7 +98,7 @@ class Settings(Struct):
         return found
 
     def is_default(self, name: str) -> bool:
-        """Whether nothing but an image's default has set a property."""
+        """Return whether a property has its default, Kafka's or that of the image."""
         return name not in self.origins or self.origins[name].source == DEFAULTS
 
     @contextmanager
@@ -111,10 +112,10 @@ class Settings(Struct):
             raise ConfigError(text, *error.names) from error
 
     def withdraw_open_control(self) -> None:
-        """Drop a default of control.enable where an authorizer or a control token is set.
+        """Remove the image's default of control.enable if an authorizer or a control token is set.
 
-        The image opens the control API by default. An authorizer and a token ask for a guard: then the property has
-        its own default, `auto`.
+        The image opens the control API by default. With an authorizer or a token the API must be protected, so the
+        property then has groupd's default, `auto`.
         """
         if (
             _CONTROL in self.origins
@@ -124,8 +125,8 @@ class Settings(Struct):
             del self.texts[_CONTROL], self.origins[_CONTROL]
 
     def listen_where_advertised(self) -> None:
-        """As Kafka's images do, open the ports of `advertised.listeners` on every address, if the environment
-        sets it and nothing sets `listeners`. Raises ConfigError."""
+        """Set `listeners` to the ports of `advertised.listeners` on every address, as Kafka's images do, if the
+        environment sets `advertised.listeners` and `listeners` has its default. Raises ConfigError."""
         advertised = self.origins.get(_ADVERTISED)
         if self.is_default(_LISTENERS) and advertised is not None and advertised.source == ENVIRONMENT:
             with self.locate_errors():
@@ -133,7 +134,9 @@ class Settings(Struct):
                 self.set(_LISTENERS, format_wildcard_listeners(addresses), advertised)
 
     def note_ignored(self, name: str, text: str, origin: Origin) -> None:
-        """Note a property of Kafka's, or of a distribution of it, that does not act here."""
+        """Record a property of Kafka, or of a distribution of it, that has no effect in groupd. If its value
+        requests a function that groupd lacks, add a warning instead.
+        """
         label = f"{origin.label}: {name}" if origin.label == origin.source else origin.label
         unsupported = UNSUPPORTED_PROPERTIES.get(name)
         controllers = len(set(text.split(","))) if name in _QUORUMS else 1
@@ -146,7 +149,7 @@ class Settings(Struct):
             self.ignored.setdefault(origin.source, []).append(shown)
 
     def mark_effective(self, variables: Collection[str]) -> None:
-        """Note that variables of the environment have an effect after all."""
+        """Remove variables of the environment from the names without an effect."""
         names = self.ignored.get(ENVIRONMENT, [])
         names[:] = [name for name in names if name not in variables]
 
@@ -179,7 +182,7 @@ class Settings(Struct):
         return [notice._replace(text=escape_unprintable(notice.text)) for notice in found]
 
     def _warn_of_kerberos(self) -> Iterator[str]:
-        """Return a warning for each property that enables GSSAPI beside mechanisms that groupd has."""
+        """Yield a warning for each property that enables GSSAPI beside mechanisms that groupd has."""
         for name, text in self.texts.items():
             mechanisms = [part.strip() for part in text.split(",")] if name.endswith(_MECHANISMS) else []
             others = ", ".join(mechanism for mechanism in mechanisms if mechanism != GSSAPI)
@@ -190,7 +193,7 @@ class Settings(Struct):
                 )
 
     def _warn_of_missing_brokers(self, brokers: int) -> Iterator[str]:
-        """Return a warning for each property that needs other brokers than this process has."""
+        """Yield a warning for each property that needs more brokers than this process has."""
         for label, controllers in self.quorum.items():
             if brokers == 1:
                 yield (

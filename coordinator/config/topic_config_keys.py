@@ -31,7 +31,7 @@ MAX_ARRAY: Final = 2**31 - 9  # the longest array of a JVM
 MAX_LONG: Final = 2**63 - 1
 HOUR_MS: Final = 60 * 60 * 1000
 DYNAMIC_DEFAULTS: Final = frozenset({"min.insync.replicas"})
-"""Properties that the controller of a new cluster sets for all brokers, to the value that they have.
+"""Properties that the controller of a new cluster sets for all brokers, to their current values.
 
 Source: KIP-966, Kafka's `ConfigurationControlManager.maybeGenerateElrSafetyRecords`.
 """
@@ -52,7 +52,7 @@ _REPLICAS: Final = CustomBounds(
     "following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
 )
 _RETENTION_BOUNDS: Final = NumberRange(1, takes_negative=True)
-"""A broker takes no retention of nothing, though a topic does; every negative one is for ever."""
+"""A broker property must not be 0, although the topic property may be. Every negative value means "for ever"."""
 
 
 def _create_key(
@@ -372,7 +372,7 @@ INTERNAL_SEGMENT_BYTES: Final = _create_key(
     "The size of a segment below the minimum of segment.bytes, for tests.",
     at_least(1),
 )
-"""Accepted like the others and never listed, as in Kafka."""
+"""A topic property that requests may set and that no response lists, as in Kafka."""
 
 TOPIC_CONFIG_KEYS: Final = {
     key.name: key

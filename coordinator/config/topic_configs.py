@@ -1,4 +1,4 @@
-"""The properties of one topic: its overrides over the broker's defaults over Kafka's.
+"""The properties of one topic. Its overrides take precedence over the broker's defaults, and these over Kafka's.
 
 Source: Kafka's `LogConfig`, `ServerTopicConfigSynonyms`, `ConfigHelper`.
 """
@@ -24,26 +24,26 @@ _Synonym = tuple[str, str, ConfigSource]
 class EffectiveConfig(NamedTuple):
     """The value of one property, and its sources.
 
-    `source` is what CreateTopics answers: the controller of Kafka looks for all names of a broker property.
-    DescribeConfigs answers `described_source`: a value of `log.retention.hours` is a default there, because
-    `retention.ms` belongs to `log.retention.ms`.
+    CreateTopics returns `source`: Kafka's controller considers all broker properties of a topic property.
+    DescribeConfigs returns `described_source`: if only `log.retention.hours` is set, `retention.ms` is a default
+    there, because its own broker property is `log.retention.ms`.
     """
 
     key: ConfigKey
     value: str
     source: ConfigSource
     synonyms: tuple[_Synonym, ...]
-    """Name, value and source, best first."""
+    """Name, value and source of each synonym, the one with the highest precedence first."""
 
     @property
     def described_source(self) -> ConfigSource:
-        """The source that DescribeConfigs has."""
+        """Return the source in DescribeConfigs."""
         return self.synonyms[0][2] if self.synonyms else ConfigSource.DEFAULT_CONFIG
 
 
 class TopicValues(Struct, frozen=True):
-    """The parsed properties of a topic for the data plane and the log. A field is the property of its name,
-    but for `log` and `is_log_append_time`."""
+    """The parsed properties of a topic for the data plane and the log. Each field, except `log` and
+    `is_log_append_time`, is the property with its name."""
 
     log: LogConfig
     max_message_bytes: int
@@ -62,14 +62,14 @@ _PROPERTIES: Final = {
     ]
     for view in (LogConfig, TopicValues)
 }
-"""The fields of a class that have the name of a property, and that."""
+"""By class: its fields that are topic properties, each with the name of the property."""
 
 
 class TopicDefaults:
     """The properties of a topic without overrides, from the explicitly set broker properties."""
 
     def __init__(self, broker_properties: Mapping[str, str]) -> None:
-        """Raises InvalidConfig when a broker property cannot be a topic's default."""
+        """Parse the broker properties, by name. Raises InvalidConfig if one of them cannot be a topic's default."""
         self._broker: dict[str, str] = {}
         self._broker_synonyms = {
             key.name: _find_broker_synonyms(key, broker_properties) for key in TOPIC_CONFIG_KEYS.values()
@@ -91,10 +91,10 @@ class TopicDefaults:
         self._values = _DEFAULTS | {
             name: TOPIC_CONFIG_KEYS[name].parse(value) for name, value in self._broker.items()
         }
-        """Parsed, of a topic without overrides."""
+        """The parsed values of a topic without overrides, by name."""
 
     def find_effective(self, key: ConfigKey, overrides: Mapping[str, str]) -> EffectiveConfig:
-        """The value of one property of a topic with these overrides, and where it comes from."""
+        """Return the value of one property of a topic with these overrides, and its sources."""
         value, source = key.default, ConfigSource.DEFAULT_CONFIG
         if key.name in self._broker:
             value, source = self._broker[key.name], ConfigSource.STATIC_BROKER_CONFIG
@@ -108,7 +108,7 @@ class TopicDefaults:
         return EffectiveConfig(key, value, source, tuple(synonyms))
 
     def parse_value(self, name: str, overrides: Mapping[str, str]) -> ConfigValue:
-        """The parsed value of one property. Raises InvalidConfig, KeyError for a name that does not exist."""
+        """Return the parsed value of one property. Raises InvalidConfig; KeyError for an unknown name."""
         text = overrides.get(name)
         if text is None:
             return self._values[name]
@@ -116,7 +116,7 @@ class TopicDefaults:
 
     def validate(self, overrides: Mapping[str, str]) -> None:
         """Check the configs that a client sets. Raises InvalidConfig with Kafka's text for an unknown name,
-        then for a bad value, then for values that contradict each other. Source: Kafka's `LogConfig.validate`.
+        then for an invalid value, then for contradictory values. Source: Kafka's `LogConfig.validate`.
         """
         keys = {INTERNAL_SEGMENT_BYTES.name: INTERNAL_SEGMENT_BYTES, **TOPIC_CONFIG_KEYS}
         for name in overrides:
@@ -154,7 +154,7 @@ class TopicDefaults:
         )
 
     def _parse_fields(self, view: type[Any], overrides: Mapping[str, str]) -> dict[str, Any]:
-        """The values of the properties that a class has fields of the same name for."""
+        """Return the values of the properties that are fields of a class, by field."""
         return {field: self.parse_value(name, overrides) for field, name in _PROPERTIES[view]}
 
     def _parse_segment_bytes(self, overrides: Mapping[str, str]) -> int:
@@ -174,9 +174,9 @@ class TopicDefaults:
 
 
 def _find_broker_synonyms(key: ConfigKey, broker_properties: Mapping[str, str]) -> list[_Synonym]:
-    """Return the synonyms in DescribeConfigs: the broker properties behind a property of topics.
+    """Return the broker synonyms of a topic property in DescribeConfigs.
 
-    Source: Kafka's `ConfigHelper.configSynonyms`, which leaves out all before the first name.
+    Source: Kafka's `ConfigHelper.configSynonyms`, which leaves out the synonyms before the property's own one.
     """
     found = [
         (synonym.name, broker_properties[synonym.name], ConfigSource.STATIC_BROKER_CONFIG)

@@ -12,7 +12,7 @@ _MS_PER_DAY: Final = 86_400_000
 
 
 class TransactionProperties(Properties):
-    """Times in the unit that the name ends with, sizes in bytes."""
+    """Properties of transactions. The end of a name is the unit of a time; sizes are in bytes."""
 
     transaction_version: int = kafka_property(
         _INT,

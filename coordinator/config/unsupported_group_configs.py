@@ -1,7 +1,7 @@
-"""The configs that Kafka gives to groups of the kinds that are not served here, share groups and streams groups.
+"""Kafka's configs of share groups and streams groups, which groupd does not support.
 
-They are checked, kept and described for tools that set them on any group, and do nothing. The broker's own
-properties for such groups are ignored, so defaults and ranges are those of Kafka's broker without any.
+groupd checks, stores and describes them for tools that set them on any group; they have no effect. It ignores the
+broker properties of such groups, so defaults and bounds are those of a Kafka broker without these properties.
 Source: Kafka's `GroupConfig`.
 """
 
@@ -34,7 +34,7 @@ _DURATION: Final = re.compile(
     rf"([-+]?)P(?:{_COUNT}D)?(?:T(?=[-+\d])(?:{_COUNT}H)?(?:{_COUNT}M)?(?:{_COUNT}(?:[.,](\d{{0,9}}))?S)?)?",
     re.ASCII | re.IGNORECASE,
 )
-"""What Java's `Duration.parse` reads. Its parts count as many seconds each as `_SECONDS` says."""
+"""The durations that Java's `Duration.parse` accepts. `_SECONDS` has the seconds of each of its units."""
 _SECONDS: Final = (86_400, 3600, 60, 1)
 
 
@@ -116,7 +116,8 @@ errors.deadletterqueue.topic.name STRING "" -
 errors.deadletterqueue.copy.record.enable BOOLEAN false -
     Whether the dead-letter topic gets whole records.
 """
-"""Name, type, default and bounds of each config, in the order in which Kafka defines them, and its meaning."""
+"""Each config in the order in which Kafka defines them: a line with name, type, default and bounds, then its
+documentation."""
 _INTERNAL: Final = "internal"
 """Marks a config that Kafka describes only for groups that have one."""
 _BOUNDS: Final[Mapping[str, ValueBounds]] = {
@@ -155,7 +156,7 @@ UNSUPPORTED_SYNONYMS: Final[Mapping[str, str]] = {
         )
     },
 }
-"""What gives groups without a config their value, where the broker has no property that is called like it."""
+"""The broker synonyms of configs without a broker property of the form `group.<name>`."""
 
 _RANGES: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "share.heartbeat.interval.ms": (5000, 15_000),
@@ -171,11 +172,14 @@ _RANGES: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "streams.task.offset.interval.ms": (15_000, None),
     "streams.num.warmup.replicas": (None, 20),
 }
-"""What a broker of Kafka allows that has no properties about it, in the order in which Kafka looks."""
+"""The minimum and the maximum on a Kafka broker with default properties, in the order in which Kafka checks them.
+"""
 
 
 def check_unsupported_configs(values: Mapping[str, ConfigValue]) -> None:
-    """Check parsed values as a broker does, by name. Raises InvalidConfig with Kafka's message."""
+    """Check parsed values, by name, against the bounds of a Kafka broker. Raises InvalidConfig with Kafka's
+    message.
+    """
     for name, (least, most) in _RANGES.items():
         value = values.get(name)
         if value is None:

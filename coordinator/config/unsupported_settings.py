@@ -152,12 +152,13 @@ _SERVICE_LINK: Final = re.compile(
 
 
 def is_ignored_property(name: str) -> bool:
-    """Whether Kafka, or a distribution of it, has a property of that name that does nothing here."""
+    """Return whether Kafka, or a distribution of it, has a property of this name that groupd ignores."""
     return name in IGNORED_PROPERTIES or name.startswith(_IGNORED_PREFIXES)
 
 
 def is_ignored_variable(variable: str) -> bool:
-    """Whether the start scripts of an image of Kafka read a variable of that name, or an orchestrator sets it."""
+    """Return whether groupd ignores a variable that start scripts of Kafka's images read, or that Kubernetes sets
+    for a service."""
     return variable in _IMAGE_VARIABLES or _SERVICE_LINK.fullmatch(variable) is not None
 
 
@@ -178,7 +179,8 @@ def _has_agent(text: str) -> bool:
 
 
 class UnsupportedSetting(NamedTuple):
-    """The reason and the remedy, as the end of a sentence, and which values ask for the function at all."""
+    """A function that groupd lacks. `reason` has the reason and the remedy as the end of a sentence; `is_requested`
+    takes a value and returns whether it requests the function."""
 
     reason: str
     is_requested: Callable[[str], bool] = bool
@@ -232,7 +234,7 @@ UNSUPPORTED_PROPERTIES: Final[Mapping[str, UnsupportedSetting]] = {
         _is_true,
     ),
 }
-"""By property. Values that leave the function off are harmless."""
+"""Unsupported functions by the property that requests them."""
 
 UNSUPPORTED_VARIABLES: Final[Mapping[str, UnsupportedSetting]] = {
     "KAFKA_EXTRA_FLAGS": UnsupportedSetting(
@@ -241,7 +243,7 @@ UNSUPPORTED_VARIABLES: Final[Mapping[str, UnsupportedSetting]] = {
     "KAFKA_JMX_PORT": _METRICS,
     "KAFKA_OPTS": UnsupportedSetting("groupd has no JVM for an agent: remove -javaagent", _has_agent),
 }
-"""By variable of the environment, wherever groupd runs."""
+"""Unsupported functions by the variable of the environment that requests them, wherever groupd runs."""
 
 UNSUPPORTED_IMAGE_VARIABLES: Final[Mapping[str, UnsupportedSetting]] = {
     "BROKER_ID_COMMAND": _COMMANDS,
@@ -251,9 +253,9 @@ UNSUPPORTED_IMAGE_VARIABLES: Final[Mapping[str, UnsupportedSetting]] = {
     "PORT_COMMAND": _COMMANDS,
     "RACK_COMMAND": _COMMANDS,
 }
-"""By variable of the environment, in the image alone: elsewhere another program may mean something else by them."""
+"""Unsupported functions by variable, only in groupd's image: elsewhere other programs may use these variables."""
 
 
 def describe_unsupported_setting(label: str, unsupported: UnsupportedSetting) -> str:
-    """Return the warning for a name of a function that groupd lacks. `label` shows its source, too."""
+    """Format the warning about an unsupported setting. `label` is its name, with its source."""
     return f"{label} has no effect, because {unsupported.reason}"

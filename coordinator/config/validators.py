@@ -12,7 +12,7 @@ from coordinator.core.shared_types import CONSUMER_ASSIGNORS
 
 
 def parse_connection_counts(text: str) -> dict[str, int]:
-    """Parse HOST:COUNT, … by host; hosts are unchanged. Raises ValueError."""
+    """Parse HOST:COUNT, … and return the counts by host; hosts are unchanged. Raises ValueError."""
     lowest, highest = LIMITS[ConfigType.INT]
     counts: dict[str, int] = {}
     listed = text.strip().rstrip(",")  # Java's split drops empty strings at the end
@@ -30,12 +30,12 @@ _FORMER_AUTHORIZERS: Final = (
     "kafka.security.authorizer.AclAuthorizer",
     "kafka.security.auth.SimpleAclAuthorizer",
 )
-_KEY_STORES: Final = ("JKS", "PKCS12")  # in any case for Java, where PEM is Kafka's own
+_KEY_STORES: Final = ("JKS", "PKCS12")  # Java ignores their case; PEM is Kafka's own type
 _MAPPING_RULE: Final = re.compile(r"DEFAULT\b|RULE:")
 _PORT_RANGE: Final = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
 _ENDPOINT: Final = re.compile(r"([0-9a-zA-Z._-]+|\[[0-9a-fA-F:.%]+\]):[0-9]{1,5}")
 _KEY_PREFIX: Final = re.compile(r"(/[!-.0-~]+)+")
-_VISIBLE_ASCII: Final = re.compile(r"[!-~]{1,1000}")  # what a header can carry
+_VISIBLE_ASCII: Final = re.compile(r"[!-~]{1,1000}")  # the characters that an HTTP header can carry
 
 
 def _is_nonempty_list(value: ConfigValue) -> bool:
