@@ -1,4 +1,4 @@
-"""`python -m tests.simulation --seed N --steps M`: one run, a line for each thing that happens."""
+"""`python -m tests.simulation --seed N --steps M`: play one run and print a line for each event."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from tests.simulation.transactions.run import Simulation as TransactionSimulatio
 
 
 def main() -> int:
-    """Run one seed, or several; 1 when a rule was broken."""
+    """Run one seed or several. Return the exit code: 1 if a run violated an invariant."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="decides everything that happens")
     parser.add_argument("--steps", type=int, default=1_500, help="how much happens before it becomes quiet")

@@ -37,19 +37,21 @@ Place: TypeAlias = tuple[str, str, int]
 
 
 class Violation(AssertionError):
-    """Something happened that must not."""
+    """A run violated an invariant; the text says which one."""
 
 
 def demand(holds: bool, what: str) -> None:
-    """Violation unless it holds."""
+    """Raise Violation with the text `what` if the condition does not hold."""
     if not holds:
         raise Violation(what)
 
 
 @dataclass
 class History:
-    """What was committed for one partition of one group: for each offset, when the core took it (more than
-    once when the network repeats a request)."""
+    """The commits for one partition of one group. `orders` has the sequence numbers of the commits by offset
+    (several if the network repeats a request). `removed` and `promised` are the sequence numbers of the last
+    removal, and of the commit that a fetch must return, or a later one.
+    """
 
     orders: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     removed: int = 0
@@ -58,7 +60,7 @@ class History:
 
 @dataclass
 class Asked:
-    """A pending request. `promised` is the state that a fetch must not fall behind.
+    """A pending request. `promised` is `History.promised` by partition when the core got the request.
 
     `life` is the number of group deletions at the time of the core's response.
     """
@@ -70,10 +72,10 @@ class Asked:
 
 
 class Checks:
-    """Listens to one run."""
+    """The checks of one run; the shell calls them."""
 
     may_park: tuple[type[object], ...] = (JoinGroupRequest, SyncGroupRequest)
-    """What is not always answered at once."""
+    """Classes of requests that the core may park."""
 
     def __init__(self, config: GroupConfig) -> None:
         self._config = config
@@ -94,7 +96,7 @@ class Checks:
     # --- callbacks of the shell
 
     def asked(self, waiter: int, message: Any) -> None:
-        """A request goes into the core."""
+        """Record a request that the shell passes to the core."""
         demand(waiter not in self._asked, f"waiter {waiter} is used twice")
         self._order += 1
         entry = Asked(message, self._order)
@@ -105,7 +107,7 @@ class Checks:
     def happened(
         self, cause: Any, waiter: int, outcome: Outcome, shard: GroupShard, disk: Disk, now: Now
     ) -> None:
-        """An outcome came out and its records were appended."""
+        """Check an outcome of the core after its records were appended. `cause` is the request or the timer."""
         shard.check_invariants()
         for to, message in outcome.replies:
             self._answer(to, message)
@@ -130,11 +132,11 @@ class Checks:
             demand(len(self._prints) == disk.end, "the disk has another number of batches")
 
     def withheld(self, waiter: int, message: Any) -> None:
-        """An answer that is not given, because its records could not be appended."""
+        """Drop a response that the shell does not send, because its records could not be appended."""
         self._answer(waiter, message)
 
     def released(self, waiter: int, message: Any) -> None:
-        """An answer is about to leave the process."""
+        """Check a response that the shell is about to send."""
         asked = self._asked.pop(waiter)
         match message:
             case JoinGroupResponse() if message.error_code == 0:
@@ -156,7 +158,7 @@ class Checks:
         demand(not silent, f"unload forgot {[type(self._asked[w].message).__name__ for w in silent]}")
 
     def forget(self) -> None:
-        """The process lost its soft state."""
+        """Drop all pending requests, because the process lost its soft state."""
         self._asked.clear()
         self._answered.clear()
         self._incarnation += 1
@@ -170,9 +172,8 @@ class Checks:
         disk.load_into(self._shadow)
 
     def quiet(self, disk: Disk) -> None:
-        """Check the end of a run without further faults.
-
-        no request is pending and every prefix loads to its old state.
+        """Check the end of a run after its last fault: no request is pending, and every prefix of the log loads to
+        the state that it had.
         """
         silent = set(self._asked) - self._answered
         demand(not silent, f"never answered: {[self._asked[waiter].message for waiter in silent]}")
@@ -193,7 +194,7 @@ class Checks:
     # --- members
 
     def _identity(self, group_id: str, member_id: str) -> str:
-        """A static member is identified by its instance id, with any member id."""
+        """Return the identity of a member: for a static member its instance id, with any member id."""
         return self._identities.get((group_id, member_id), member_id)
 
     def _check_join(self, request: JoinGroupRequest, response: JoinGroupResponse, life: int) -> None:
@@ -232,12 +233,12 @@ class Checks:
     # --- offsets
 
     def _take_commits(self, asked: Asked, response: OffsetCommitResponse) -> None:
-        """Accepted: a fetch may show these, acknowledged or not."""
+        """Record accepted offsets: from now on a fetch may return them, even before they are acknowledged."""
         for place, offset in accepted(asked.message, response):
             self._histories[place].orders[offset].append(asked.order)
 
     def _promise_commits(self, asked: Asked, response: OffsetCommitResponse) -> None:
-        """Acknowledged: from now on a fetch shows these or something later."""
+        """Record acknowledged offsets: from now on a fetch must return them or later ones."""
         for place, _ in accepted(asked.message, response):
             history = self._histories[place]
             history.promised = max(history.promised, asked.order)
@@ -281,7 +282,9 @@ class Checks:
         self._histories[key.group, key.topic, key.partition].removed = self._order
 
     def _is_old(self, key: OffsetCommitKey, wall_ms: int) -> bool:
-        """Whether an offset's retention is over, counted from its commit or from when its group emptied."""
+        """Return whether the retention of an offset is over, counted from its commit or from the time when its
+        group became Empty.
+        """
         durable = self._shadow.snapshot_durable().get(key.group)
         committed = None if durable is None else durable.offsets.get((key.topic, key.partition))
         if durable is None or committed is None:
@@ -298,7 +301,7 @@ def accepted(
     request: OffsetCommitRequest | TxnOffsetCommitRequest,
     response: OffsetCommitResponse | TxnOffsetCommitResponse,
 ) -> Iterator[tuple[Place, int]]:
-    """The partitions of a commit that were taken, with their offsets."""
+    """Yield the partitions of a commit that the group accepted, with their offsets."""
     topics: list[Any] = list(request.topics)
     answers: list[Any] = list(response.topics)
     for topic, answer in zip(topics, answers, strict=True):
@@ -309,5 +312,5 @@ def accepted(
 
 
 def fingerprint(shard: GroupShard) -> int:
-    """A number that stands for the durable state."""
+    """Return a hash of the durable state."""
     return hash(repr(shard.snapshot_durable()))

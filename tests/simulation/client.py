@@ -45,7 +45,7 @@ _FATAL: Final = (
 
 @dataclass(frozen=True)
 class Versions:
-    """What a client library speaks."""
+    """The versions of the requests of a client library."""
 
     join: int
     sync: int
@@ -62,7 +62,7 @@ NEW: Final = Versions(9, 5, 4, 5, 9)
 
 @dataclass
 class Settings:
-    """How a client is configured."""
+    """The configuration of a client."""
 
     group_id: str
     versions: Versions = NEW
@@ -74,7 +74,7 @@ class Settings:
 
     @property
     def subscription(self) -> bytes:
-        """The subscription of the client."""
+        """Return the encoded subscription."""
         return encode_subscription(ConsumerProtocolSubscription(topics=self.topics), 1)
 
 
@@ -90,7 +90,7 @@ class Caller:
         self._connection: Connection | None = None
 
     def call(self, message: Any, version: int, then: Callable[[Any], None], timeout_ms: int) -> None:
-        """Send a request; `then` gets the response, or a NotCoordinator, or None when none came."""
+        """Send a request; `then` gets the response, NotCoordinator, or None if no response arrives in time."""
         if self._connection is None or not self._connection.open:
             self._connection = Connection(self.world, self._far, self._weather, lambda _: None)
         connection, done = self._connection, [False]
@@ -111,11 +111,11 @@ class Caller:
         self.world.after(timeout_ms, give_up)
 
     def may_repeat(self, message: Any) -> bool:
-        """Whether the network may let a request arrive twice."""
+        """Return whether the network may deliver a request twice."""
         return True
 
     def vanish(self) -> None:
-        """The process is killed."""
+        """Kill the process of the client."""
         self.alive = False
         if self._connection is not None:
             self._connection.close()
@@ -153,17 +153,17 @@ class Client(Caller):
 
     @property
     def partitions(self) -> Mapping[str, int]:
-        """The topics that it knows, with the number of their partitions."""
+        """The topics that the client knows, with their numbers of partitions."""
         return PARTITIONS
 
     # --- join and sync
 
     def subscription(self) -> bytes:
-        """Its subscription, for the leader."""
+        """Return the member's subscription in its JoinGroup."""
         return self.settings.subscription
 
     def join(self, forget_id: bool = False) -> None:
-        """Enter the group, or enter it again."""
+        """Join or rejoin the group."""
         if not self.alive:
             return
         self._life += 1
@@ -331,14 +331,14 @@ class Client(Caller):
     # --- changes
 
     def subscribe(self, topics: list[str]) -> None:
-        """Read other topics from now on."""
+        """Change the subscription, and rejoin."""
         self.world.say(self.name, f"subscribes to {', '.join(topics)}")
         self.settings.topics = topics
         if self.stable:
             self.join()
 
     def leave(self) -> None:
-        """Close cleanly: a dynamic member sends LeaveGroup, a static one keeps its place."""
+        """Close cleanly: a dynamic member sends LeaveGroup, a static one remains a member of the group."""
         self.world.say(self.name, "closes")
         if self.settings.group_instance_id is None and self.member_id:
             request = LeaveGroupRequest(

@@ -1,4 +1,4 @@
-"""A log on a disk that crashes: it keeps synced data and any prefix of the rest."""
+"""A log on a disk that crashes. A crash keeps all synced data and a random prefix of the rest."""
 
 from random import Random
 from typing import NamedTuple, TypeAlias
@@ -11,7 +11,7 @@ Stored: TypeAlias = tuple[bytes, bytes | None]
 
 
 class Batch(NamedTuple):
-    """Records, of a producer's transaction or not; or the end of one."""
+    """Records, in a producer's transaction or outside of one; or the end of a transaction."""
 
     records: list[Stored]
     producer_id: int
@@ -19,11 +19,11 @@ class Batch(NamedTuple):
 
 
 class AppendFailed(Exception):
-    """The write or the sync did not succeed."""
+    """A write or a sync failed."""
 
 
 class Disk:
-    """Batches of encoded records; a batch is written as one or not at all."""
+    """Batches of encoded records; the disk writes each batch atomically."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -34,7 +34,7 @@ class Disk:
 
     @property
     def end(self) -> int:
-        """How many batches were written."""
+        """The number of written batches."""
         return len(self.batches)
 
     def append(self, outcome: Outcome) -> None:
@@ -62,7 +62,7 @@ class Disk:
         return lost
 
     def load_into(self, shard: GroupShard, end: int | None = None) -> None:
-        """Replay the first `end` batches, from their bytes."""
+        """Replay the first `end` batches from their bytes; all batches for None."""
         for batch in self.batches[:end]:
             for stored in batch.records:
                 shard.replay(decode(stored), batch.producer_id)
@@ -71,23 +71,23 @@ class Disk:
 
 
 def writes(outcome: Outcome) -> bool:
-    """Whether it comes into the log."""
+    """Return whether the outcome has something to write to the log."""
     return bool(outcome.records) or outcome.marker is not None
 
 
 def producer_of(outcome: Outcome) -> int:
-    """Whose transaction its records are of."""
+    """Return the id of the producer with the transaction of an outcome's records; NO_PRODUCER_ID without one."""
     return NO_PRODUCER_ID if outcome.in_transaction is None else outcome.in_transaction.producer_id
 
 
 def encode(record: Fact) -> Stored:
-    """A record's bytes."""
+    """Encode a record."""
     value = None if record.value is None else encode_value(record.value, record.value_version)
     return encode_key(record.key), value
 
 
 def decode(stored: Stored) -> Fact:
-    """A record from its bytes."""
+    """Decode a record."""
     key = decode_key(stored[0])
     assert not isinstance(key, UnknownKey), key
     if stored[1] is None:

@@ -31,7 +31,7 @@ class Faults:
         self.world.after(self._rate_ms, self._act)
 
     def stop(self) -> None:
-        """From now on nothing goes wrong."""
+        """End all faults."""
         self._stopped = True
         self.last_loss_ms = self.world.now_ms
         self.weather.breaks = self.weather.repeats = 0.0
@@ -156,7 +156,7 @@ class Faults:
             self.world.after(self.world.random.randint(0, 8_000), lambda: self._restart(settings))
 
     def _start_again_too_early(self) -> None:
-        """A second process with the instance id of one that still runs: the first one is fenced."""
+        """Start a second process with the instance id of a running one, which gets fenced."""
         if self._static() and len(self.alive()) < MOST_CLIENTS:
             self._start(replace(self.world.random.choice(self._static()).settings))
 

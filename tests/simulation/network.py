@@ -1,7 +1,7 @@
-"""Connections: requests go one way in order, responses the other; any of it may be late, lost or repeated.
+"""Connections, which deliver requests and responses in order, but may delay, lose and repeat them.
 
-As over TCP, a message is lost only with its connection. A repeated one comes on a connection of its own, as
-from a client that gave up waiting and asked again elsewhere.
+As over TCP, a message is lost only with its connection. A repeated request arrives over another connection, as from
+a client that timed out and repeated its request.
 """
 
 from collections.abc import Callable
@@ -31,15 +31,15 @@ class Receiver(Protocol):
     """The far end of a connection."""
 
     def receive(self, connection: "Connection", request: Request) -> None:
-        """A request has arrived."""
+        """Handle a request that has arrived."""
 
     def lost(self, connection: "Connection") -> None:
-        """The connection is closed."""
+        """Handle the end of a connection."""
 
 
 @dataclass(slots=True)
 class Weather:
-    """How bad the network is."""
+    """The probabilities of network faults, and the delays."""
 
     delay_ms: tuple[int, int] = (0, 20)
     breaks: float = 0.0
@@ -61,7 +61,7 @@ class Connection:
         self.open = True
 
     def send(self, request: Request) -> None:
-        """Let a request travel; it may break the connection, or arrive once more from elsewhere."""
+        """Send a request. It may break the connection, or arrive a second time over another connection."""
         if not self.open:
             return
         self._there_ms = self._arrival(self._there_ms)
@@ -74,17 +74,14 @@ class Connection:
             self._world.after(self._world.random.randint(0, 2_000), lambda: other._arrive(twin))
 
     def answer(self, request: Request, response: Any) -> None:
-        """Let a response travel back."""
+        """Send a response to the client."""
         if not self.open or request.reply is None:
             return
         self._back_ms = self._arrival(self._back_ms)
         self._world.after(self._back_ms - self._world.now_ms, lambda: self._return(request, response))
 
     def close(self) -> None:
-        """Break the connection.
-
-        messages in flight are lost. The server learns at once, the client a little later.
-        """
+        """Close the connection and lose messages in flight. The server notices at once, the client later."""
         if self.open:
             self.open = False
             self._far.lost(self)

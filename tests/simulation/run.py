@@ -21,11 +21,11 @@ SLACK_MS: Final = 3_000
 
 
 class Failed(Exception):
-    """A run broke a rule; the message has the seed and the last lines of the run."""
+    """A run violated an invariant; the message has the seed and the last lines of the run."""
 
 
 class Simulation:
-    """Everything of one run."""
+    """One run: its world, shell, clients, faults and checks."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Simulation:
         self._seen: list[DescribedGroup] = []
 
     def run(self, steps: int) -> None:
-        """The whole run. Failed when a rule is broken, naming seed and step."""
+        """Play the whole run. Raises Failed with seed and step if it violates an invariant."""
         try:
             while self.world.steps < steps:
                 self.world.step()
@@ -73,9 +73,9 @@ class Simulation:
         """Stop all faults and wait until every group is stable and no request is pending."""
         self.faults.stop()
         self.admin.alive = False
-        # From the last loss of a client on: a rebalance under way ends within its timeout, the lost one is
-        # noticed within a session (a silent static member's begins anew with the generation), and so does
-        # the rebalance that this causes.
+        # The bound counts from the last loss of a client. A rebalance in progress ends within its timeout. The lost
+        # member expires within a session timeout (the session of a silent static member restarts with the
+        # generation). The rebalance after that ends within its timeout.
         bound_ms = LONGEST_SESSION_MS + 2 * LONGEST_REBALANCE_MS + SLACK_MS
         while self.world.now_ms < self.faults.last_loss_ms + bound_ms:
             self._pass(self.faults.last_loss_ms + bound_ms - self.world.now_ms)
@@ -83,7 +83,7 @@ class Simulation:
         for client in self.faults.alive():
             client.fetch()
         self._describe()
-        if not self._seen:  # it asked a broker that coordinated once
+        if not self._seen:  # the administrator asked a former coordinator
             self._describe()
         demand(len(self._seen) == len(GROUPS), "the administrator gets no answer")
         for group in self._seen:
@@ -107,7 +107,9 @@ class Simulation:
 
 
 def check_settled(group: DescribedGroup, clients: list[Client]) -> None:
-    """Stable with exactly the clients that run, and every partition of theirs with one of them."""
+    """Check that a group is Stable with exactly the running clients, and that exactly one of them has each
+    partition.
+    """
     if not clients:
         demand(
             group.group_state in ("Empty", "Dead"), f"{group.group_id}: {group.group_state}, nobody is left"

@@ -40,7 +40,7 @@ class NotCoordinator:
 
 
 class Shell:
-    """One coordinator process with one partition; it can crash and come back."""
+    """One coordinator process with one partition; it can crash and restart."""
 
     def __init__(
         self, world: World, config: GroupConfig, shard: Callable[..., GroupShard], checks: Checks
@@ -68,13 +68,13 @@ class Shell:
         self._load()
 
     def now(self) -> Now:
-        """The process's clocks; Unix time may have been set forward."""
+        """Return the time by the process's clocks; a fault may have set the Unix time forward."""
         return Now(self.world.now_ms, WALL_START_MS + self.world.now_ms + self.wall_offset_ms)
 
     # --- life
 
     def crash(self) -> None:
-        """The machine stops and comes back a while later."""
+        """Stop the machine; it restarts later."""
         if not self.up:
             return
         self.up = False
@@ -98,7 +98,7 @@ class Shell:
         self.world.after(self.world.random.randint(1, 500), self._load)
 
     def pause(self, span_ms: int) -> None:
-        """The process stands still; timers and requests come late."""
+        """Pause the process; it handles timers and requests after the pause."""
         self.world.say("coordinator", f"stands still for {span_ms} ms")
         self.paused_until_ms = self.world.now_ms + span_ms
 
@@ -134,7 +134,7 @@ class Shell:
     # --- requests
 
     def receive(self, connection: Connection, request: Request) -> None:
-        """A request has arrived."""
+        """Handle a request that has arrived."""
         if not self.up:
             connection.close()
             return
@@ -216,7 +216,7 @@ class Shell:
             if writes(outcome):
                 self.disk.append(outcome)
         except AppendFailed:
-            # These answers come from a state that the log does not know: they are not given.
+            # These responses rely on records that are not in the log, so they are not sent.
             for to, message in outcome.replies:
                 self.checks.withheld(to, message)
                 self._send(to, NotCoordinator())
@@ -289,7 +289,7 @@ class Shell:
 
 
 def _details(event: GroupEvent) -> str:
-    """The event's fields but the group, as far as they say something."""
+    """Format the fields of an event, without the group and without empty fields."""
     return "".join(
         f" {name}={value.name if isinstance(value, ErrorCode) else value}"
         for name, value in asdict(event).items()

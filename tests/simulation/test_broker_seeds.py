@@ -1,4 +1,6 @@
-"""Many seeds with several brokers; and the same with a safeguard taken out, which must be noticed."""
+"""Runs of many seeds with several brokers, and runs without one safeguard, in which the checks must find a
+violation.
+"""
 
 import re
 from typing import Any
@@ -40,7 +42,7 @@ def test_what_can_happen_does_happen() -> None:
 
 
 class GoesOn(Broker):
-    """Who owned the partition does not let go of it."""
+    """A broker that continues to coordinate the partition after it has lost it."""
 
     def release(self, why: str) -> None:
         pass
@@ -67,14 +69,14 @@ class KeepsWhatItRead(Broker):
 
 
 class WritesInItsOldEpoch(Broker):
-    """Who takes the partition a second time writes in the epoch that it had the first time."""
+    """A broker that regains the partition and writes in the epoch of its first ownership."""
 
     def take(self, epoch: int) -> None:
         super().take(self.epoch or epoch)
 
 
 class LosesTheTail(Broker):
-    """Who takes the partition reads it without its last batch."""
+    """A broker that gains the partition and does not read its last batch."""
 
     def take(self, epoch: int) -> None:
         del self.log.batches[-1:]

@@ -1,4 +1,6 @@
-"""Three daemons over the model engine under faults; and the same with one rule taken out, which must be noticed."""
+"""Runs of three daemons over the model engine under faults, and runs without one rule, in which the checks must
+find a violation.
+"""
 
 import pytest
 

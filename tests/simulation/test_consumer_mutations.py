@@ -47,7 +47,7 @@ class DropsRecords(Mutant):
 
 
 class ForgetsSessions(Mutant):
-    """Who is silent stays a member."""
+    """Members without heartbeats do not expire."""
 
     def spoil(self, outcome: Outcome, request: object) -> Outcome:
         timers = {
@@ -63,7 +63,7 @@ class LoadsNoRegexes(Mutant):
 
 
 class ShowsWhatIsPending(Mutant):
-    """What is committed in a transaction counts at once."""
+    """Offsets of a transaction are committed at once."""
 
     def spoil(self, outcome: Outcome, request: object) -> Outcome:
         return structs.replace(outcome, in_transaction=None)
@@ -76,7 +76,7 @@ class ShowsWhatIsPending(Mutant):
 
 
 class ForgetsTransactions(Mutant):
-    """What a transaction committed is dropped with its marker."""
+    """The marker of a committed transaction drops its offsets."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         if isinstance(request, EndTransaction):
@@ -85,7 +85,7 @@ class ForgetsTransactions(Mutant):
 
 
 class LoadsNoMarkers(Mutant):
-    """What a transaction committed is pending again after a reload."""
+    """After a reload the offsets of a committed transaction are pending again."""
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         pass
@@ -134,7 +134,7 @@ def test_partitions_that_others_have_yet_to_give_up_are_missed(monkeypatch: pyte
 
 
 def test_a_member_that_need_not_confirm_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a member has to give up counts as given up at once."""
+    """The group treats partitions as revoked before the member acknowledges the revocation."""
     real = reconciliation.reconcile_member
     monkeypatch.setattr(
         pending_update, "reconcile_member", lambda member, goal, owned: real(member, goal, ())
@@ -155,7 +155,7 @@ def test_classic_members_that_hear_of_no_rebalance_are_found(monkeypatch: pytest
 
 
 def test_parked_heartbeats_that_are_forgotten_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the first one that waits for a target is answered."""
+    """Of the heartbeats that wait for a target, the core answers only the first one."""
 
     def first_only(groups: Any, done: Any, builder: Any) -> None:
         awaited = groups.pending_targets.get(done.work.argument.group_id)

@@ -1,6 +1,6 @@
-"""Many seeds of consumer groups, each a different story of failures; every rule holds in all of them.
+"""Runs of many seeds with consumer groups, each with other failures; every invariant holds in all of them.
 
-A seed that fails here is shown line by line by `make sim SEED=… ARGS=--consumers`.
+`make sim SEED=… ARGS=--consumers` prints the events of a failing seed.
 """
 
 import pytest
@@ -10,7 +10,7 @@ from tests.simulation.consumers.run import ConsumerSimulation
 SEEDS = 100
 ALL_SEEDS = 200
 EVENTFUL_SEEDS = (49, 72, 6, 23)
-"""Runs that together show everything that can happen; these seeds are tried first."""
+"""Seeds of runs that together show every kind of event; the tests play them first."""
 STEPS = 400
 
 
@@ -36,7 +36,7 @@ def test_a_seed_is_always_the_same_run() -> None:
 
 
 def test_what_can_happen_does_happen() -> None:
-    """The rules are worth little in runs where nothing goes wrong."""
+    """The runs contain every kind of fault and event: otherwise the invariants would prove little."""
     wanted = {
         *("ConsumerMemberJoined", "ConsumerMemberLeft", "ConsumerMemberFenced", "ConsumerMemberReplaced"),
         *("EpochBumped", "TargetComputed", "MemberReconciled", "RegexesResolved", "GroupConverted"),

@@ -78,7 +78,7 @@ class CrownsEverybody(Mutant):
 
 
 class SharesPartitions(Mutant):
-    """Every SyncGroup is answered with the same part."""
+    """Every member gets the same assignment from SyncGroup."""
 
     part = b""
 
@@ -116,7 +116,7 @@ class ShowsOldOffsets(Mutant):
 
 
 class AcknowledgesNothing(Mutant):
-    """A commit is answered well and never stored."""
+    """A commit gets a successful response and is never stored."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         if not isinstance(request, OffsetCommitRequest) or context.waiter % 3:
@@ -147,7 +147,7 @@ class NeverExpiresMembers(Mutant):
 
 
 class LoadsOtherwise(Mutant):
-    """Tombstones are passed over on load."""
+    """A load ignores tombstones."""
 
     def replay(self, record: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
         if record.value is not None:
@@ -160,7 +160,7 @@ class ForgetsTheParked(Mutant):
 
 
 def expires_early(config: GroupConfig, *_: object) -> GroupShard:
-    """A core that retains offsets for one minute under every configuration."""
+    """Return a core that retains offsets for one minute under every configuration."""
     return new_shard(
         structs.replace(config, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000)
     )

@@ -1,6 +1,6 @@
-"""Many seeds, each a different story of failures; every rule holds in all of them.
+"""Runs of many seeds, each with other failures; every invariant holds in all of them.
 
-A seed that fails here is shown line by line by `make sim SEED=…`.
+`make sim SEED=…` prints the events of a failing seed.
 """
 
 import re
@@ -12,7 +12,7 @@ from tests.simulation.run import Simulation
 SEEDS = 100
 ALL_SEEDS = 200
 EVENTFUL_SEEDS = (1, 16, 8)
-"""Runs that together show everything that can happen; these seeds are tried first."""
+"""Seeds of runs that together show every kind of event; the tests play them first."""
 STEPS = 900
 LINE = re.compile(r"^ *[0-9.]+  (\S+) +(\w+)")
 
@@ -39,7 +39,7 @@ def test_a_seed_is_always_the_same_run() -> None:
 
 
 def test_what_can_happen_does_happen() -> None:
-    """The rules are worth little in runs where nothing goes wrong."""
+    """The runs contain every kind of fault and event: otherwise the invariants would prove little."""
     wanted = {
         *("MemberIdRequired", "MemberJoined", "RebalanceStarted", "RebalanceDelayed", "GroupStabilized"),
         *("AssignmentReceived", "MemberLeft", "MemberExpired", "MembersEvicted", "LeaderReplaced"),

@@ -1,4 +1,4 @@
-"""The checker of transactions is checked: cores and shells with one fault each, which it must find."""
+"""The checks of transactions detect a single planted fault in a core or a shell."""
 
 import re
 
@@ -41,7 +41,7 @@ def aborts_committed_offsets(name: TopicPartition, end: TransactionEnd) -> Trans
 
 
 class CountsAtOnce(GroupShard):
-    """Offsets of a transaction count when they come."""
+    """Offsets of a transaction are committed at once."""
 
     def handle(self, request: GroupRequest, context: Context, now: Now) -> Outcome:
         outcome = super().handle(request, context, now)
@@ -74,7 +74,7 @@ class AnswersBeforeDurable(Coordinator):
 
 
 class SendsMarkersBeforeDurable(Coordinator):
-    """Markers are written before the outcome of their transaction is settled on the disk."""
+    """Markers are written before the outcome of their transaction is durable."""
 
     def release(self, outcome: Outcome) -> None:
         self.deliver(outcome.messages)
@@ -99,7 +99,7 @@ class VerifiesNothing(Partition):
 
 
 class ForgetsMarkersOnLoad(TransactionShard):
-    """What had ended before a restart is not brought to its partitions."""
+    """A restart does not send the missing markers of ended transactions."""
 
     def on_loaded(self, now: Now) -> Outcome:
         return structs.replace(super().on_loaded(now), messages=())

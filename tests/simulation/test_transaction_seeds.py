@@ -1,6 +1,6 @@
-"""Many seeds of producers with transactions; every rule holds in all of them.
+"""Runs of many seeds with transactional producers; every invariant holds in all of them.
 
-A seed that fails here is shown line by line by `python -m tests.simulation --transactions --seed …`.
+`python -m tests.simulation --transactions --seed …` prints the events of a failing seed.
 """
 
 import pytest
@@ -10,7 +10,7 @@ from tests.simulation.transactions.run import Simulation
 SEEDS = 100
 ALL_SEEDS = 200
 EVENTFUL_SEEDS = (12, 0)
-"""Runs that together show everything that can happen; these seeds are tried first."""
+"""Seeds of runs that together show every kind of event; the tests play them first."""
 STEPS = 900
 
 
@@ -36,7 +36,7 @@ def test_a_seed_is_always_the_same_run() -> None:
 
 
 def test_what_can_happen_does_happen() -> None:
-    """The rules are worth little in runs where nothing goes wrong."""
+    """The runs contain every kind of fault and event: otherwise the invariants would prove little."""
     wanted = {
         *("Initialized", "Began", "Prepared", "Completed", "Fenced", "TimedOut", "MarkersSentAgain"),
         *("crash", "reload: the partition moves", "reload: an append failed", "reload: a sync failed"),

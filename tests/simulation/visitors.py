@@ -17,10 +17,10 @@ SIMPLE_GROUP: Final = "simple"
 
 
 class SimpleConsumer(Caller):
-    """Assigns itself partitions, and only keeps its offsets in the coordinator."""
+    """A consumer that assigns partitions to itself and uses the group only to commit offsets."""
 
     def act(self) -> None:
-        """Commit an offset, read all offsets, and continue."""
+        """Commit an offset, fetch all offsets, and schedule the next call."""
         if not self.alive:
             return
         topic = self.world.random.choice(sorted(PARTITIONS))
@@ -38,12 +38,12 @@ class SimpleConsumer(Caller):
 
 
 class Administrator(Caller):
-    """Looks at groups and, now and then, removes something."""
+    """An admin client that lists and describes groups and sometimes deletes a group or an offset."""
 
     groups: tuple[str, ...] = ()
 
     def act(self) -> None:
-        """Describe or remove once, and continue."""
+        """Send one request, and schedule the next call."""
         if not self.alive:
             return
         group_id = self.world.random.choice([*self.groups, SIMPLE_GROUP])

@@ -12,7 +12,7 @@ UUID_ZEROS: Final = re.compile("-[0-]{25,}")
 
 
 class World:
-    """Everything that happens is an action in the queue; the clock jumps from one to the next."""
+    """Virtual time. Every event is an action in the queue; the clock jumps from one action to the next."""
 
     def __init__(self, seed: int, show: Callable[[str], None] | None = None) -> None:
         self.random = Random(seed)
@@ -39,11 +39,11 @@ class World:
         return True
 
     def chance(self, probability: float) -> bool:
-        """Whether something of this probability happens."""
+        """Return True with this probability."""
         return self.random.random() < probability
 
     def new_value(self) -> int:
-        """A number that was never given before: it names one commit."""
+        """Return a number that was never returned before; it identifies one commit."""
         self._values += 1
         return self._values
 

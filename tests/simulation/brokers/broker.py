@@ -1,4 +1,4 @@
-"""One of several brokers: it coordinates while it owns the partition, and knows nothing of it otherwise."""
+"""One of several brokers: it coordinates while it owns the partition, and has no state of it otherwise."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -12,22 +12,22 @@ from tests.simulation.shell import NotCoordinator, Shell
 from tests.simulation.world import World
 
 MOST_WAITERS: Final = 1_000_000_000
-"""Of one broker."""
+"""The size of the range of waiter numbers of one broker."""
 
 
 class SharedLog(Disk):
-    """The partition's log, which its owners write one after the other, each in an epoch of its own."""
+    """The partition's log, which its owners write one after the other, each in its own epoch."""
 
     epoch = 0
 
     def append_in(self, epoch: int) -> None:
-        """Somebody is about to write."""
+        """Check the epoch of an owner that is about to write."""
         demand(epoch >= self.epoch, f"epoch {epoch} is written after epoch {self.epoch}")
         self.epoch = epoch
 
 
 class Broker(Shell):
-    """A runtime of its own over the log of all."""
+    """A broker with its own shell; all brokers share the log."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Broker(Shell):
         self._refused = refused
 
     def take(self, epoch: int) -> None:
-        """It owns the partition from now on, and reads it."""
+        """Become the owner of the partition, and load it."""
         self.is_owner, self.epoch = True, epoch
         self.world.after(self.world.random.randint(1, 500), self._load)
 
@@ -59,7 +59,7 @@ class Broker(Shell):
         self.reload(why)
 
     def disconnect(self) -> None:
-        """It stops: its connections are closed."""
+        """Stop the broker: close its connections."""
         for connection in list(self._connections):
             connection.close()
 

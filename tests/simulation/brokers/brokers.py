@@ -17,7 +17,7 @@ NODE_IDS: Final = (1, 2, 3)
 
 
 class Brokers:
-    """What a simulation takes for its shell."""
+    """All brokers, with the interface of a `Shell`."""
 
     broker: type[Broker] = Broker
 
@@ -36,7 +36,7 @@ class Brokers:
         self.owner.take(1)
 
     def move(self, to: int, why: str) -> None:
-        """Another broker owns the partition from now on; nothing happens where it does, or does not live."""
+        """Move the partition to another broker. Do nothing if that broker owns it already or is stopped."""
         before, after = self.owner, self.all[to]
         if to in self.live and after is not before and before.up:
             self.world.say("coordinator", f"{why}: from {before.node_id} to {to}")
@@ -55,13 +55,13 @@ class Brokers:
         self.all[node_id].disconnect()
 
     def start_all(self) -> None:
-        """No broker is stopped any more."""
+        """Start all stopped brokers."""
         self.live = set(NODE_IDS)
 
-    # As a shell
+    # The interface of a shell
 
     def receive(self, connection: Connection, request: Request) -> None:
-        """A request has arrived at the broker that the connection leads to."""
+        """Pass a request to the broker of its connection."""
         if connection not in self._led_to:
             self._led_to[connection] = self.owner
         self._led_to[connection].receive(connection, request)
@@ -77,26 +77,26 @@ class Brokers:
             broker.lost(connection)
 
     def crash(self) -> None:
-        """The process ends, with all brokers."""
+        """Crash the process with all brokers."""
         for broker in self.all.values():
             if broker is not self.owner:
                 broker.disconnect()
         self.owner.crash()
 
     def reload(self, why: str) -> None:
-        """The owner reads its partition again."""
+        """Unload the partition at its owner, and load it again."""
         self.owner.reload(why)
 
     def pause(self, span_ms: int) -> None:
-        """All stand still."""
+        """Pause all brokers."""
         for broker in self.all.values():
             broker.pause(span_ms)
 
-    # What is the same for all
+    # State that all brokers share
 
     @property
     def wall_offset_ms(self) -> int:
-        """By how much Unix time was set forward."""
+        """Milliseconds by which a fault has set the Unix time forward."""
         return self.owner.wall_offset_ms
 
     @wall_offset_ms.setter
@@ -106,7 +106,7 @@ class Brokers:
 
     @property
     def sync_ms(self) -> tuple[int, int]:
-        """How long a sync takes."""
+        """The minimum and maximum duration of a sync in milliseconds."""
         return self.owner.sync_ms
 
     @sync_ms.setter

@@ -1,4 +1,4 @@
-"""What goes wrong where there are several brokers."""
+"""Faults of several brokers."""
 
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ LONGEST_STOP_MS: Final = 10_000
 
 
 class BrokerFaults(Faults):
-    """All that goes wrong with one, and moves, and brokers that stop."""
+    """The faults of one broker, moves of the partition, and stops of brokers."""
 
     shell: Any
 
@@ -18,7 +18,7 @@ class BrokerFaults(Faults):
         self._menu += [self._move, self._move, self._stop_one]
 
     def stop(self) -> None:
-        """From now on nothing goes wrong."""
+        """End all faults, and start all brokers."""
         super().stop()
         self._brokers.start_all()
 

@@ -9,7 +9,7 @@ from tests.simulation.run import Simulation
 
 
 class BrokerSimulation(Simulation):
-    """As that of one broker."""
+    """A simulation with several brokers as its shell."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ TTL_MS = 2_000
 
 
 class Rules(NamedTuple):
-    """What keeps a cluster safe."""
+    """The rules that keep a cluster safe; False disables a rule."""
 
     compares_token: bool = True
     proves_answers: bool = True
@@ -37,7 +37,7 @@ class Rules(NamedTuple):
 
 
 class Unfenced(PartitionAppender):
-    """Its transactions compare nothing."""
+    """An appender without the comparisons of tokens in its transactions."""
 
     def next_transaction(self) -> StoreTransaction | None:
         transaction = super().next_transaction()
@@ -47,7 +47,7 @@ class Unfenced(PartitionAppender):
 
 
 class EarlyProof(PartitionAppender):
-    """A proof goes with a transaction that is on its way already."""
+    """An appender that uses a transaction in flight as the proof of a later request."""
 
     def prove_token(self, partition: PartitionId, token: int, ticket: Any) -> None:
         part = (self._in_flight or {}).get(partition)
@@ -76,7 +76,7 @@ class Ask:
 
 
 class Daemon:
-    """One node. `send` hands requests to the engine; answers come with the time."""
+    """One node. `send` sends a request to the engine; the answer arrives later."""
 
     def __init__(self, node_id: int, rules: Rules, send: Callable[["Daemon", Ask], None]) -> None:
         self.node_id = node_id
@@ -232,7 +232,7 @@ class Daemon:
 
 
 def values_of(page: KeyPage) -> list[bytes]:
-    """What a log holds. A gap is a broken log: nothing may be lost in the middle."""
+    """Return the values in a log. Raises Broken if the log has a gap."""
     values: list[bytes] = []
     for entry in page.entries:
         offset = int(entry.key.rsplit(b"/", 1)[1])

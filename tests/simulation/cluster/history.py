@@ -27,7 +27,9 @@ class Operation:
 
 
 def check(operations: list[Operation], logs: dict[int, list[bytes]]) -> None:
-    """Raises Broken where an acknowledged commit is not in the log, or a history is not linearizable."""
+    """Check the operations against the final log of each partition. Raises Broken if an acknowledged commit is not
+    in the log, or if the operations are not linearizable.
+    """
     for partition, log in logs.items():
         places = {value: place for place, value in enumerate(log, 1)}
         if len(places) != len(log):

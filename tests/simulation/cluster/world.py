@@ -38,7 +38,7 @@ class World:
         self.map = ModelMap()
         self.operations: list[Operation] = []
         self.seen: set[str] = set()
-        """What happened, by name."""
+        """The names of the kinds of events that happened."""
         self.is_quiet = False
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._number = 0
@@ -50,7 +50,7 @@ class World:
             self._turn(daemon)
 
     def run(self, for_ms: int) -> None:
-        """Faults for that long, then quiet, then the last checks. Raises Broken."""
+        """Play `for_ms` with faults, then a quiet phase, then the final checks. Raises Broken."""
         self.at(0, self._client)
         self.at(0, self._fault)
         self._until(for_ms)

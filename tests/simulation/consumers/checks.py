@@ -39,7 +39,7 @@ NOW: Final = Now(0, 0)
 
 
 class ConsumerChecks(Checks):
-    """Listens to one run."""
+    """The checks of one run with consumer groups."""
 
     may_park = (
         JoinGroupRequest,
@@ -64,7 +64,7 @@ class ConsumerChecks(Checks):
     # --- ownership
 
     def grown(self, member: Member, others: Iterable[Member], shard: GroupShard | None) -> None:
-        """A member owns more than it did."""
+        """Check that no other member owns the partitions that a member has just taken."""
         group_id = member.settings.group_id
         view = None if shard is None else shard.view_group(group_id, NOW)
         if view is None:

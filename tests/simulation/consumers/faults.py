@@ -23,8 +23,9 @@ REBALANCE_MS: Final = (3_000, 8_000)
 
 
 class ConsumerFaults(Faults):
-    """The faults of every simulation, and topics that change, work that fails, members that lag or come back in the
-    other protocol."""
+    """The faults of every simulation, changes of topics, failures of background work, and members that revoke late
+    or return with the other protocol.
+    """
 
     clients: list[Any]
     shell: ConsumerShell
@@ -67,7 +68,7 @@ class ConsumerFaults(Faults):
         ]
 
     def _lag(self) -> None:
-        """Some member takes long to give partitions up, perhaps too long."""
+        """Make a member revoke partitions slowly, possibly too late."""
         if self.alive():
             self.world.random.choice(self.alive()).settings.lag_ms = self.world.random.choice(
                 [500, 2_500, 9_000]
@@ -113,7 +114,7 @@ class ConsumerFaults(Faults):
         return member
 
     def _convert(self) -> None:
-        """A member is closed, and comes back in the other protocol."""
+        """Close a member, and start it again with the other protocol."""
         if self.alive():
             client = self.world.random.choice(self.alive())
             client.leave()

@@ -45,7 +45,7 @@ HEARTBEAT_MS: Final = 1_500
 COMMIT_VERSION: Final = 9
 TXN_COMMIT_VERSION: Final = 5
 IN_TRANSACTION: Final = 0.3
-"""Of all commits."""
+"""The share of commits in transactions."""
 OWNED_VERSION: Final = 1
 """The subscription version that introduced owned partitions."""
 _ABANDON: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
@@ -53,9 +53,10 @@ _ABANDON: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 
 @dataclass
 class MemberSettings(Settings):
-    """How a member is configured. `speaks_classic` is which protocol, `is_cooperative` whether it keeps its
-    partitions while it joins in that; `regex` and `assignor` are for the other
-    one; `lag_ms` is how long it takes to give partitions up."""
+    """The configuration of a member. `speaks_classic`: it uses the classic protocol; `is_cooperative`: it then
+    keeps its partitions while it rejoins. `regex` and `assignor` are for the consumer protocol. `lag_ms` is the
+    time until it revokes partitions.
+    """
 
     speaks_classic: bool = False
     is_cooperative: bool = False
@@ -350,7 +351,7 @@ class ConsumerMember(Member):
             self.settings.assignor, self._says_all = "uniform", True
 
     def leave(self) -> None:
-        """For good; a static member mostly for a while."""
+        """Leave the group; a static member mostly leaves temporarily."""
         self.world.say(self.name, "closes")
         is_static = self.settings.group_instance_id is not None
         request = ConsumerGroupHeartbeatRequest(

@@ -25,14 +25,14 @@ from tests.simulation.world import World
 POLICIES: Final = ("bidirectional", "bidirectional", "bidirectional", "upgrade", "downgrade", "disabled")
 SESSION_MS: Final = 6_000
 SETTLES_MS: Final = 60_000
-"""Within which a group settles when nothing goes wrong any more: sessions, expressions that are not looked at again
-for ten seconds, an interval between targets, and a rebalance or two."""
+"""The time in which a group settles after the last fault: a session timeout, ten seconds between resolutions of
+expressions, the interval between targets, and up to two rebalances."""
 STAYS_MS: Final = 12_000
-"""For which a settled group does not change: expressions are looked at again, and nothing comes of it any more."""
+"""The time in which a settled group must not change. It includes another resolution of expressions."""
 
 
 class ConsumerSimulation:
-    """Everything of one run."""
+    """One run with consumer groups: its world, shell, members, faults and checks."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ConsumerSimulation:
         self.admin.act()
 
     def run(self, steps: int) -> None:
-        """The whole run. Failed when a rule is broken, naming seed and step."""
+        """Play the whole run. Raises Failed with seed and step if it violates an invariant."""
         try:
             with patch.object(target_assignment, "INLINE_MAX", self.inline_max):
                 while self.world.steps < steps:
@@ -89,7 +89,7 @@ class ConsumerSimulation:
         self.checks.grown(member, self.faults.alive(), self.shell.shard)
 
     def _become_quiet(self) -> None:
-        """Nothing goes wrong any more: every group settles, and then nothing changes any more."""
+        """End all faults, and check that every group settles and then stays unchanged."""
         self.faults.stop()
         self.admin.alive = self.simple.alive = False
         end_ms = self.world.now_ms + SETTLES_MS
@@ -134,7 +134,7 @@ class ConsumerSimulation:
         )
 
     def _unsettled(self) -> str:
-        """What is not as it must be, "" when nothing is."""
+        """Return why a group has not settled, "" if all groups have settled."""
         if self.shell.shard is None:
             return "the partition is not loaded"
         for group_id in GROUPS:

@@ -22,7 +22,9 @@ MARKER_RETRY_MS = 500
 
 
 class ConsumerShell(Shell):
-    """Work takes time, sometimes fails, and ends with the partition that requested it."""
+    """A shell that does background work. The work takes time, sometimes fails, and ends when its partition is
+    unloaded.
+    """
 
     def __init__(
         self,
@@ -45,8 +47,9 @@ class ConsumerShell(Shell):
         topics.listener = self._tell_topics
 
     def end_transaction(self, producer_id: int, is_committed: bool) -> None:
-        """A coordinator of transactions writes its marker, again and again until it is durable. Nothing more comes
-        into the transaction."""
+        """End a transaction as its coordinator does: send the marker repeatedly until it is durable. The
+        transaction gets no further offsets.
+        """
         self._ended.add(producer_id)
         if producer_id in self._marked:
             return

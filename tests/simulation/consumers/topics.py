@@ -1,4 +1,4 @@
-"""Topics that come, grow and go."""
+"""Topics that are created, extended and deleted."""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,7 +11,7 @@ MOST_PARTITIONS: Final = 8
 
 
 class Topics:
-    """What there is now. `reborn` are names that more than one topic has had: a name does not say which."""
+    """The current topics. `reborn` has the names of recreated topics: such a name does not identify one topic."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -22,11 +22,11 @@ class Topics:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many partitions a topic has."""
+        """The number of partitions by topic name."""
         return {name: topic.partitions for name, topic in self.image.by_name.items()}
 
     def make_or_grow(self) -> None:
-        """One topic comes, or has more partitions."""
+        """Create a topic, or add partitions to one."""
         name = self._world.random.choice(NAMES)
         known = self.image.by_name.get(name)
         if known is None:
@@ -39,7 +39,7 @@ class Topics:
             self._become({**self.image.by_name, name: grown})
 
     def delete(self) -> None:
-        """One topic goes."""
+        """Delete a topic."""
         if self.image.by_name:
             name = self._world.random.choice(sorted(self.image.by_name))
             self._become({other: topic for other, topic in self.image.by_name.items() if other != name})

@@ -34,19 +34,19 @@ class End(Enum):
 
 @dataclass
 class Attempt:
-    """One transaction as its producer began it. Its number is in every record and every offset of it."""
+    """One transaction from its producer's view. Every record and every offset of it contains its number."""
 
     number: int
     is_commit_asked: bool = False
     end: End = End.NOT_TOLD
     records: set[int] = field(default_factory=set)
-    """Which of its records were acknowledged, by number."""
+    """The numbers of its acknowledged records."""
     has_offsets: bool = False
     """Whether its offsets were acknowledged."""
 
 
 class Checks:
-    """Listens to one run."""
+    """The checks of one run with transactions."""
 
     def __init__(self) -> None:
         self.attempts: dict[int, Attempt] = {}
@@ -56,14 +56,14 @@ class Checks:
         self._seen_offsets: set[int] = set()
 
     def begin(self) -> Attempt:
-        """A producer begins a transaction."""
+        """Record the begin of a transaction."""
         attempt = self.attempts[len(self.attempts) + 1] = Attempt(len(self.attempts) + 1)
         return attempt
 
     # The coordinator
 
     def coordinator_began(self, values: dict[str, TransactionLogValue]) -> None:
-        """The log has this from the beginning."""
+        """Set the values that the coordinator's log has at the start."""
         self._states = [values]
 
     def coordinator_loaded(self, shard: TransactionShard, end: int) -> None:
@@ -73,7 +73,7 @@ class Checks:
             demand(shard.snapshot_durable() == self._states[-1], "loading a prefix gives another state")
 
     def coordinator_wrote(self, records: Sequence[Fact], shard: TransactionShard) -> None:
-        """Records were appended."""
+        """Check records that the coordinator has appended."""
         before = self._states[-1] if self._states else {}
         for record in records:
             old, new = before.get(record.key.transactional_id), record.value
@@ -87,7 +87,7 @@ class Checks:
         self._states.append(shard.snapshot_durable())
 
     def answered(self, response: object) -> None:
-        """An answer leaves the coordinator."""
+        """Check a response that the coordinator sends."""
         if not isinstance(response, InitProducerIdResponse | EndTxnResponse):
             return
         producer_id, epoch = response.producer_id, response.producer_epoch
@@ -98,13 +98,13 @@ class Checks:
     # Readers
 
     def seen(self, number: int, record: int) -> None:
-        """A record of a transaction was read as committed."""
+        """Check a record of a transaction that a reader has read as committed."""
         self._check_seen(number, f"record {record}")
         demand(record not in self._seen[number], f"transaction {number}: record {record} is there twice")
         self._seen[number].add(record)
 
     def offset_seen(self, number: int, *, is_own: bool) -> None:
-        """An offset was fetched; `is_own`: no other transaction commits one for that place."""
+        """Check a fetched offset. `is_own`: no other transaction commits an offset of this partition."""
         self._check_seen(number, "its offset")
         if is_own:
             self._seen_offsets.add(number)
@@ -117,7 +117,7 @@ class Checks:
     # The end
 
     def quiet(self) -> None:
-        """All is healed, and everything was read."""
+        """Check the end of a run, after all faults are repaired and the readers have read everything."""
         for number, attempt in self.attempts.items():
             seen = self._seen[number]
             is_seen = bool(seen) or number in self._seen_offsets

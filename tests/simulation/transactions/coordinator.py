@@ -47,7 +47,7 @@ class Coordinator:
         self._next_producer_id = FIRST_PRODUCER_ID
 
     def now(self) -> Now:
-        """The clocks."""
+        """Return the time by the process's clocks."""
         return Now(self.world.now_ms, WALL_START_MS + self.world.now_ms)
 
     # Life
@@ -91,7 +91,7 @@ class Coordinator:
     # Requests
 
     def ask(self, request: Any, version: int, then: Then) -> None:
-        """Put a request to the machine; `then` gets the response, or a NotCoordinator."""
+        """Pass a request to the machine; `then` gets the response, or NotCoordinator."""
         if self.shard is None:
             then(NotCoordinator())
             return
@@ -101,7 +101,7 @@ class Coordinator:
         self._follow(self.shard.handle(request, context, self.now()))
 
     def receive_message(self, _: str, message: Any) -> None:
-        """What became of markers."""
+        """Pass the results of markers to the machine."""
         if self.shard is not None:
             self._follow(self.shard.handle(message, Context(0, 0, "", ""), self.now()))
 
@@ -117,13 +117,13 @@ class Coordinator:
         self.log.when_durable(durable)
 
     def answer(self, outcome: Outcome) -> None:
-        """Give the answers of an outcome."""
+        """Send the responses of an outcome."""
         for waiter, response in outcome.replies:
             self._checks.answered(response)
             self._asked.pop(waiter)(response)
 
     def deliver(self, messages: Sequence[Message]) -> None:
-        """Hand the markers of an outcome over."""
+        """Pass the markers of an outcome to their sender."""
         for message in messages:
             assert isinstance(message.request, WriteMarkers)
             self._send_markers(message.key, message.request)
@@ -173,7 +173,7 @@ class Coordinator:
 
 
 def decoded(fact: EncodedFact) -> Fact:
-    """A record from its bytes."""
+    """Decode a record."""
     if fact.value is None:
         key = _CODEC.decode(fact.key, b"\xff\xff").key
         return Fact(key, None)

@@ -1,4 +1,4 @@
-"""The partition of `__consumer_offsets`: the real machine of groups, as far as transactions need it."""
+"""The partition of `__consumer_offsets`: the real group machine, with the operations that transactions need."""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -40,7 +40,7 @@ MakeGroups: TypeAlias = Callable[..., GroupShard]
 
 
 class Entry(NamedTuple):
-    """One batch: records, of a transaction or of none, or the end of one."""
+    """One batch: records, in a transaction or outside of one, or the end of a transaction."""
 
     records: list[Stored]
     whose: TransactionOwner | None
@@ -83,12 +83,12 @@ class Groups:
         self.shard.on_loaded(self.now())
 
     def now(self) -> Now:
-        """The clocks."""
+        """Return the time by the process's clocks."""
         return Now(self.world.now_ms, WALL_START_MS + self.world.now_ms)
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where nothing waits for its end."""
+        """The last stable offset: all transactions below it have ended."""
         return self.state.find_last_stable_offset(self.log.durable)
 
     def _take_up(self, entry: Entry, offset: int) -> None:
@@ -103,7 +103,7 @@ class Groups:
     def commit(
         self, request: TxnOffsetCommitRequest, version: int, then: Callable[[ErrorCode], None]
     ) -> None:
-        """Keep offsets until the end of their transaction."""
+        """Commit offsets in a transaction; they are pending until its end."""
         producer = request.producer_id, request.producer_epoch
         header = build_transactional_header(*producer)
         try:

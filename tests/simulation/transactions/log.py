@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Log(Generic[T]):
-    """Entries in order. What is synced stays; of the rest a crash leaves any prefix."""
+    """Entries in order. A crash keeps all synced entries and a random prefix of the rest."""
 
     def __init__(self, world: World, failed: Callable[[], None]) -> None:
         """Create an empty log.
@@ -33,11 +33,11 @@ class Log(Generic[T]):
 
     @property
     def end(self) -> int:
-        """How many entries were written."""
+        """The number of written entries."""
         return len(self.entries)
 
     def append(self, entry: T) -> int:
-        """Write one entry; its position. AppendFailed when the disk refuses."""
+        """Write one entry and return its position. Raises AppendFailed if the disk rejects it."""
         if self.refuses:
             raise AppendFailed
         self.entries.append(entry)
@@ -45,7 +45,7 @@ class Log(Generic[T]):
         return self.end - 1
 
     def when_durable(self, then: Callable[[bool], None]) -> None:
-        """Call with True once all that is there now is durable; with False when it never will be."""
+        """Call `then` with True once all present entries are durable, with False if the log loses some of them."""
         if self.durable >= self.end and not self._waiting:
             then(True)
         else:

@@ -1,4 +1,6 @@
-"""A partition that producers write to. What can be read of it is durable: nothing else would survive a crash."""
+"""A partition that producers write to. Consumers read only its durable records, because a crash may lose the
+others.
+"""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
@@ -25,7 +27,7 @@ Done: TypeAlias = Callable[[ErrorCode], None]
 
 
 class Question(NamedTuple):
-    """May this producer write to a partition? `adds`: and if it is not of the transaction yet, take it in."""
+    """A request to verify that a producer's transaction has a partition. `adds`: add it if it is missing."""
 
     transactional_id: str
     producer_id: int
@@ -46,7 +48,7 @@ class Entry(NamedTuple):
 
     @property
     def header(self) -> BatchHeader:
-        """What its bytes say."""
+        """The decoded header of the batch."""
         return read_header(self.data)
 
 
@@ -67,7 +69,7 @@ class Partition:
         self.load()
 
     def load(self) -> None:
-        """Read the log: after a crash, or after a sync that failed."""
+        """Load the log, after a crash or a failed sync."""
         self.state = self._make_producers(EXPIRATION_MS)
         self.aborted = []
         for offset, entry in enumerate(self.log.entries):
@@ -87,13 +89,13 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where consumers of committed records may read."""
+        """The offset up to which consumers of committed records may read."""
         return self.state.find_last_stable_offset(self.log.durable)
 
     # Producers
 
     def produce(self, data: bytes, transactional_id: str, *, adds: bool, done: Done) -> None:
-        """Write a batch, if its transaction may have this partition."""
+        """Write a batch after the verification of its transaction for this partition."""
         header = read_header(data)
         try:
             needs = self.verifies and self.state.needs_verification(header)
@@ -168,7 +170,7 @@ class Partition:
 
 
 def refusal_of_marker(state: ProducerState, end: TransactionEnd) -> ErrorCode:
-    """Why a marker may not be written; NONE when it may."""
+    """Return the error of a marker, NONE if it may be written."""
     try:
         state.check_marker(
             end.producer_id, end.producer_epoch, end.coordinator_epoch, end.transaction_version

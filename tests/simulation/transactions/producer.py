@@ -29,7 +29,7 @@ from tests.simulation.transactions.groups import GROUP
 from tests.simulation.world import World
 
 OWN_TOPIC: Final = "own"
-"""Of its partitions each has the offset of one transaction only."""
+"""A topic for offsets. Only one transaction commits an offset of each of its partitions."""
 SHARED_TOPIC: Final = "orders"
 SHARED_PARTITIONS: Final = 2
 MOST_TRIES: Final = 8
@@ -46,7 +46,7 @@ _AGAIN: Final = frozenset(
 
 
 class Producer(Caller):
-    """One process with a transactional id."""
+    """One producer process with a transactional id."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Producer(Caller):
             self._end(is_committed=self.world.chance(0.75))
 
     def _went_well(self, response: Any) -> bool:
-        """Whether to continue; otherwise the producer aborts the transaction or dies."""
+        """Return whether the transaction can continue. If not, the producer aborts it, or ends at a fatal error."""
         error = ErrorCode.UNKNOWN_SERVER_ERROR if response is None else _error(response)
         if error is ErrorCode.NONE:
             return True

@@ -25,7 +25,7 @@ class Readers:
         self._positions = dict.fromkeys(server.partitions, 0)
         self._durable = dict.fromkeys(server.partitions, 0)
         self._open: dict[tuple[str, int], dict[int, int]] = {name: {} for name in server.partitions}
-        """By partition: where the open transaction of each producer begins in the durable part of the log."""
+        """By partition and producer id: the first offset of the open transaction in the durable part of the log."""
         self._act()
 
     def _act(self) -> None:
@@ -34,7 +34,7 @@ class Readers:
         self._world.after(self._world.random.randint(5, 300), self._act)
 
     def read(self, *, stable: bool) -> list[OffsetFetchResponseGroup]:
-        """Read on; the offsets, if they are there at once."""
+        """Read new records and fetch offsets. Return the responses to the fetch that arrive at once."""
         for name, partition in self._server.partitions.items():
             self._read(name, partition)
         answers: list[OffsetFetchResponseGroup] = []
@@ -69,7 +69,7 @@ class Readers:
         self._positions[name] = stable
 
     def _check_stable(self, name: tuple[str, int], partition: Partition, stable: int) -> None:
-        """What lies below the last stable offset has its marker, and that is durable."""
+        """Check that all transactions below the last stable offset have a durable marker."""
         open_now, durable = self._open[name], partition.log.durable
         for offset in range(self._durable[name], durable):  # the durable part of a log never changes
             entry = partition.log.entries[offset]

@@ -26,7 +26,7 @@ NEARLY_USED_UP: Final = 32_760
 
 
 class Simulation:
-    """Everything of one run."""
+    """One run with transactions: its world, server, producers, readers, faults and checks."""
 
     def __init__(
         self, seed: int, parts: Parts | None = None, show: Callable[[str], None] | None = None
@@ -60,7 +60,7 @@ class Simulation:
         self.world.after(self._rate_ms, self._act)
 
     def _use_up_epochs(self) -> None:
-        """One transactional id has had nearly all epochs of its producer id."""
+        """Prepare a transactional id that has used nearly all epochs of its producer id."""
         value = TransactionLogValue(
             producer_id=1,
             producer_epoch=NEARLY_USED_UP,
@@ -78,7 +78,7 @@ class Simulation:
         coordinator.load()
 
     def run(self, steps: int) -> None:
-        """The whole run. Failed when a rule is broken, naming seed and step."""
+        """Play the whole run. Raises Failed with seed and step if it violates an invariant."""
         try:
             while self.world.steps < steps:
                 self.world.step()
@@ -208,7 +208,7 @@ class Simulation:
             self._ended(producer)
 
     def _fence(self) -> None:
-        """A second producer with the transactional id of one that still runs, and does not know."""
+        """Start a second producer with the transactional id of a running one, which gets fenced."""
         if 0 < len(self._alive()) < 2 * len(IDS):
             self._start(self.world.random.choice(self._alive()).transactional_id)
 
@@ -217,6 +217,6 @@ class Simulation:
 
 
 def check_all_stable(name: tuple[str, int], partition: Partition | Groups) -> None:
-    """Nothing is open any more."""
+    """Check that a partition has no open transaction."""
     stable, end = partition.last_stable_offset, partition.log.end
     demand(stable == end, f"{name}: {stable} of {end} stay stable for ever")

@@ -1,4 +1,4 @@
-"""One process with all of it: it crashes as one, and its parts ask each other as in the real one."""
+"""One process with all components. They crash together and send requests to each other as in the real server."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ class Parts:
 
 
 class _Loop:
-    """As much of an event loop as the sender of markers needs."""
+    """An event loop with the methods that the sender of markers needs."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -122,13 +122,13 @@ class Server:
 
     @property
     def logs(self) -> list[Log[Any]]:
-        """All of them."""
+        """The logs of all partitions."""
         return [self.coordinator.log, self.groups.log, *(each.log for each in self.partitions.values())]
 
     # Life
 
     def crash(self) -> None:
-        """The machine loses power, and comes back a while later."""
+        """Stop the machine; it restarts later."""
         if not self.up:
             return
         self.world.say("server", "crash")
@@ -153,7 +153,7 @@ class Server:
     # Markers and verification
 
     def write_marker(self, name: TopicPartition, end: TransactionEnd, done: OnMarkerWritten) -> None:
-        """Write one marker, as `LocalMarkerWriter` does, a while later."""
+        """Write one marker after a delay, as `LocalMarkerWriter` does."""
         spoiled, life = self._parts.spoil(name, end), self._life
 
         def write() -> None:
@@ -208,7 +208,7 @@ class Server:
         self._connections.pop(connection, None)
 
     def receive(self, connection: Connection, request: Request) -> None:
-        """A request has arrived."""
+        """Handle a request that has arrived."""
         if not self.up:
             connection.close()
             return
