@@ -15,13 +15,13 @@ WHO = ("client", "/10.0.0.1")
 
 @dataclass(eq=False)
 class Ask:
-    """A request that was sent; `reply` None means that it is parked."""
+    """A request that was sent; `reply` is None while it is parked."""
 
     waiter: int
     reply: object | None = None
 
     def answer(self, kind: type[T]) -> T:
-        """The reply, which must be there and of that class."""
+        """Return the reply. Requires a reply of the class `kind`."""
         assert isinstance(self.reply, kind), self.reply
         return self.reply
 
@@ -31,7 +31,7 @@ class Ask:
 
     @property
     def error(self) -> ErrorCode:
-        """The error of a reply that has one at its top."""
+        """The error at the top level of the reply."""
         assert self.reply is not None, "parked"
         return ErrorCode(self.reply.error_code)  # type: ignore[attr-defined]
 
@@ -45,5 +45,5 @@ class Ask:
 
 
 def named(member_id: str, instance: str | None = None, client_id: str = WHO[0]) -> MemberName:
-    """A member, as events name it."""
+    """Return the name of a member in events."""
     return MemberName(member_id, instance, client_id, WHO[1])

@@ -5,10 +5,10 @@ from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
 
 
 def group_config(**changed: int) -> GroupConfig:
-    """The defaults, and these instead: `group_max_size=2`."""
+    """Return the default config with overrides such as `group_max_size=2`."""
     return Config(**changed).view(GroupConfig)  # type: ignore[arg-type]
 
 
 def consumer_group_config(**changed: int | str | tuple[str, ...]) -> ConsumerGroupConfig:
-    """The defaults, and these instead: `group_consumer_max_size=2`."""
+    """Return the default config with overrides such as `group_consumer_max_size=2`."""
     return Config(**changed).view(ConsumerGroupConfig)  # type: ignore[arg-type]

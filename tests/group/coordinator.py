@@ -66,7 +66,7 @@ RANGE = [("range", subscription("foo"))]
 
 
 class Coordinator:
-    """Sends requests, keeps time, fires timers, remembers everything that came out."""
+    """A shard with a clock. It fires timers, and records replies, events and the log."""
 
     def __init__(
         self,
@@ -97,17 +97,17 @@ class Coordinator:
 
     @property
     def records(self) -> list[Fact]:
-        """Those of the log, in transactions or not."""
+        """The records in the log, in transactions and outside of them."""
         return [entry[0] for entry in self.log if not isinstance(entry, TransactionMarker)]
 
     def restart(self, config: GroupConfig | None = None) -> None:
-        """Lose all that was not written, and load the log."""
+        """Drop the soft state, and load the log into a new shard."""
         self.config = self.config if config is None else config
         self.events.clear()
         self._start(self.log)
 
     def send(self, request: Request, version: int, client_id: str = WHO[0], host: str = WHO[1]) -> Ask:
-        """Hand a request to the shard."""
+        """Send a request to the shard."""
         self._uuids += 1
         ask = Ask(len(self._requests) + 1)
         self._requests[ask.waiter] = ask
@@ -143,12 +143,12 @@ class Coordinator:
         self.now = Now(self.now.monotonic_ms + duration_ms, self.now.wall_ms + duration_ms)
 
     def unload(self) -> None:
-        """Give the groups up."""
+        """Unload the groups."""
         self._deliver(self.shard.unload())
         self.shard.check_invariants()
 
     def take(self, outcome: Outcome) -> None:
-        """What came out of a call."""
+        """Process the outcome of a call, and check the invariants and the replayed log."""
         written = entries_of(outcome)
         self.log.extend(written)
         self.events.extend(outcome.events)
@@ -186,7 +186,7 @@ class Coordinator:
             self._requests[waiter].reply = message
 
     def find_events(self, kind: type[E]) -> list[E]:
-        """The events of one class, in order."""
+        """Return the events of one class, in order."""
         return [event for event in self.events if isinstance(event, kind)]
 
     def join(
@@ -246,7 +246,7 @@ class Coordinator:
     def heartbeat(
         self, member_id: str, generation: int, *, instance: str | None = None, group: str = GROUP
     ) -> ErrorCode:
-        """Send a Heartbeat; its error."""
+        """Send a Heartbeat and return its error."""
         request = HeartbeatRequest(
             group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance
         )
@@ -257,7 +257,7 @@ class Coordinator:
         return self.send(LeaveGroupRequest(group_id=group, members=list(identities)), 5)
 
     def leave_alone(self, member_id: str, *, group: str = GROUP) -> ErrorCode:
-        """Send a LeaveGroup in the form of one member; its error."""
+        """Send a LeaveGroup in the form for one member and return its error."""
         return self.send(LeaveGroupRequest(group_id=group, member_id=member_id), 2).error
 
     def commit(
@@ -277,7 +277,7 @@ class Coordinator:
         leader_epoch: int = -1,
         topic_id: bytes = bytes(16),
     ) -> ErrorCode:
-        """Commit one partition's offset; its error."""
+        """Commit the offset of one partition and return its error."""
         one = OffsetCommitRequestPartition(
             partition_index=partition,
             committed_offset=offset,
@@ -313,7 +313,7 @@ class Coordinator:
         leader_epoch: int = -1,
         topic_id: bytes = bytes(16),
     ) -> ErrorCode:
-        """Commit one partition's offset in a producer's transaction; its error."""
+        """Commit the offset of one partition in a producer's transaction and return its error."""
         one = TxnOffsetCommitRequestPartition(
             partition_index=partition,
             committed_offset=offset,
@@ -405,5 +405,5 @@ class Coordinator:
         return described
 
     def state(self, group: str = GROUP) -> str:
-        """The group's state, as clients see it."""
+        """Return the state of the group in DescribeGroups."""
         return self.describe(group).group_state

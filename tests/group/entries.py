@@ -8,11 +8,11 @@ from coordinator.group.group_shard import GroupShard
 from protocol.records.group_record_serde import UnknownKey, decode_key, decode_value, encode_key, encode_value
 
 Entry: TypeAlias = tuple[Fact, int] | TransactionMarker
-"""Of the log: a record with the producer of its transaction, or the end of one."""
+"""An entry of the log: a record with the producer id of its transaction, or the end of a transaction."""
 
 
 def through_bytes(record: Fact) -> Fact:
-    """The record as it comes back from the log."""
+    """Encode a record, and return the decoded record."""
     key = decode_key(encode_key(record.key))
     assert not isinstance(key, UnknownKey)
     if record.value is None:
@@ -21,7 +21,7 @@ def through_bytes(record: Fact) -> Fact:
 
 
 def entries_of(outcome: Outcome) -> list[Entry]:
-    """What an outcome adds to the log."""
+    """Return the entries that an outcome adds to the log."""
     in_transaction = outcome.in_transaction
     producer_id = NO_PRODUCER_ID if in_transaction is None else in_transaction.producer_id
     written: list[Entry] = [(record, producer_id) for record in outcome.records]

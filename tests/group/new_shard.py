@@ -1,4 +1,4 @@
-"""A shard of groups as tests make one: with the properties of consumer groups at their defaults, and no topics."""
+"""A shard of groups for tests, with the default config of consumer groups and without topics."""
 
 from typing import Final
 

@@ -1,10 +1,12 @@
-"""How groups come to be: the openings that most tests share."""
+"""Groups in the states with which most tests begin."""
 
 from tests.group.coordinator import RANGE, Coordinator
 
 
 def joined_member(coordinator: Coordinator, instance: str | None = None) -> str:
-    """A member that waits in the join phase: its id. Dynamic ones go through the handshake."""
+    """Let a member join, and return its id; it waits in the join phase. A dynamic member first gets its id
+    (KIP-394).
+    """
     before = coordinator.join(instance=instance)
     if instance is not None:
         assert before.is_parked
@@ -19,7 +21,9 @@ def _newest(coordinator: Coordinator) -> str:
 
 
 def new_generation(coordinator: Coordinator, size: int = 2, static: int = 0) -> list[str]:
-    """Members of a group in CompletingRebalance, generation 1, dynamic ones first; the first one leads."""
+    """Create a group in CompletingRebalance, generation 1. Return its members, dynamic ones first; the first one
+    leads.
+    """
     members = [joined_member(coordinator) for _ in range(size - static)]
     members += [joined_member(coordinator, f"instance-{number}") for number in range(static)]
     coordinator.advance(2 * coordinator.config.group_initial_rebalance_delay_ms)
@@ -37,7 +41,7 @@ def sync_all(coordinator: Coordinator, members: list[str], generation: int) -> N
 
 
 def stable_group(coordinator: Coordinator, size: int = 2, static: int = 0) -> list[str]:
-    """Members of a Stable group of generation 1, dynamic ones first; the first one leads."""
+    """Create a Stable group of generation 1. Return its members, dynamic ones first; the first one leads."""
     members = new_generation(coordinator, size, static)
     sync_all(coordinator, members, 1)
     assert coordinator.state() == "Stable"

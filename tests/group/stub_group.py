@@ -16,7 +16,8 @@ from protocol.records.group_record_schemas import GroupMetadataKey
 
 
 class StubGroup(Group):
-    """A share group that takes commits, but of `foreign` partitions; it reads the topics in `read`."""
+    """A share group that accepts all commits except those of `foreign` partitions. It subscribes to the topics in
+    `read`."""
 
     type = GroupType.SHARE
     protocol_type = "share"

@@ -1,4 +1,4 @@
-"""The law: for every prefix of the log, loading it gives the durable state that the live shard had there."""
+"""Loading any prefix of the log gives the durable state that the live shard had at its end."""
 
 from random import Random
 
@@ -43,7 +43,7 @@ def test_the_later_record_of_a_key_wins_and_a_tombstone_removes_it() -> None:
 
 
 def wander(coordinator: Coordinator, random: Random) -> None:
-    """One step of a group's random life."""
+    """Perform one random step, such as a request or an advance of the clock."""
     members = [member.member_id for member in coordinator.describe().members]
     someone = random.choice([*members, "stranger"])
     stabilized = coordinator.find_events(GroupStabilized)
@@ -71,7 +71,7 @@ def wander(coordinator: Coordinator, random: Random) -> None:
 
 
 def write_offsets(coordinator: Coordinator, random: Random, someone: str, generation: int) -> None:
-    """A commit, plain or in one of three transactions, or the end of one."""
+    """Send a commit, plain or in one of three transactions, end a transaction, or remove offsets."""
     step, producer, partition, offset = (random.randrange(number) for number in (5, 3, 3, 99))
     group = random.choice([GROUP, OTHER])
     if step == 0:
@@ -88,7 +88,7 @@ def write_offsets(coordinator: Coordinator, random: Random, someone: str, genera
 
 
 def bury(coordinator: Coordinator, random: Random) -> None:
-    """Something ends offsets that may be pending."""
+    """Remove offsets, of which some may be pending: by OffsetDelete, DeleteGroups or a deleted topic."""
     how = random.randrange(3)
     if how == 0:
         coordinator.delete_offsets(("foo", random.randrange(3)), group=random.choice([GROUP, OTHER]))

@@ -18,7 +18,7 @@ from tests.group.stories import new_generation, stable_group, sync_all
 
 
 def about(coordinator: Coordinator, kind: type[GroupEvent]) -> list[tuple[int | None, str]]:
-    """Generation and member of the events of a class."""
+    """Return generation and member of the events of a class."""
     return [
         (event.generation_id, event.member.member_id)
         for event in coordinator.find_events(kind)

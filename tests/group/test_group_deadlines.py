@@ -38,7 +38,7 @@ def expire(coordinator: Coordinator, member_id: str, group: str = GROUP) -> Erro
     return coordinator.send(ExpireMember(group, member_id), 0).answer(CommandResult).error
 
 
-# A session is over now
+# Sessions that end at once
 
 
 def test_a_session_that_is_ended_has_the_events_of_one_that_ends() -> None:
@@ -132,13 +132,13 @@ def test_a_member_that_is_owed_an_answer_is_left_as_it_is() -> None:
     assert coordinator.state() == "Empty", "its session began anew with the answer"
 
 
-# Times that move
+# Clocks that move
 
 
 @pytest.mark.parametrize("by_ms", [-500_000, 0, 10**9])
 @pytest.mark.parametrize("seed", range(20))
 def test_a_group_whose_clock_is_set_goes_on_as_one_whose_clock_is_not(seed: int, by_ms: int) -> None:
-    """The same story twice, once with the clock set in the middle: everything ends as long after as else."""
+    """Play the same requests with and without a change of the clock: all deadlines end after the same durations."""
     histories = []
     for moved_ms in (0, by_ms):
         chance, coordinator = Random(seed), Coordinator()

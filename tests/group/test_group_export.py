@@ -1,4 +1,4 @@
-"""An exported group continues in another shard as it would have continued in its own."""
+"""A group that is exported and imported into another shard behaves as in its own shard."""
 
 from collections.abc import Callable
 from typing import Any
@@ -74,7 +74,7 @@ def create_shard(*requests: Any) -> GroupShard:
 
 
 def copy_value(value: Any) -> Any:
-    """Return the value as a recording has it, apart from the shard that owns the original."""
+    """Return a copy by the encoding of recordings, independent of the shard that owns the original."""
     return ValueDecoder().decode(ValueEncoder().encode(value))
 
 
@@ -99,7 +99,7 @@ INTERLEAVED = (
 
 
 def check_ends(ends: list[int], *requests: Any) -> None:
-    """End transactions in a shard and in its rebuilt group, which must agree after each."""
+    """Check that the ends of transactions have the same results in a shard and in its rebuilt copy."""
     shard = create_shard(*requests)
     other = rebuild(shard)
     assert other.snapshot_durable()[GROUP] == shard.snapshot_durable()[GROUP]

@@ -90,7 +90,7 @@ def test_a_value_is_written_in_a_version_that_has_all_it_says(value: OffsetCommi
     key = OffsetCommitKey(group="g", topic="t", partition=0)
     version = OFFSET_COMMIT.find_value_version(value)
     assert decode_value(key, encode_value(value, version)) == value
-    # As the real broker does, a value says no more than it has to.
+    # Like Kafka, groupd writes the lowest version that can hold all fields.
     assert version == (1 if value.expire_timestamp != -1 else 4 if value.topic_id != bytes(16) else 3)
 
 

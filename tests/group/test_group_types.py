@@ -1,4 +1,4 @@
-"""A non-classic group among classic ones: the effect of each request on it."""
+"""The effect of each request on a group that is not classic, beside classic groups."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def group(coordinator: Coordinator) -> StubGroup:
 
 
 def commit(coordinator: Coordinator, *texts: str) -> list[int]:
-    """A commit of a partition for each text; the error of each."""
+    """Commit one partition for each metadata text, and return the errors."""
     partitions = [
         OffsetCommitRequestPartition(partition_index=index, committed_offset=7, committed_metadata=text)
         for index, text in enumerate(texts)

@@ -1,10 +1,10 @@
-"""Every state, every request, every kind of caller: the error that Kafka answers, and the next state.
+"""For every state, request and kind of caller: the error code of Kafka's response, and the next state.
 
-A cell is the error code, or `wait` for a request that is parked, and `>` with the state that follows when it
-is another one. States are M (no such group), E (Empty), P (PreparingRebalance), C (CompletingRebalance),
-S (Stable), D (Dead: the shard was unloaded).
+A cell has the error code, or `wait` for a parked request, then `>` and the next state if the state changes. States
+are M (missing group), E (Empty), P (PreparingRebalance), C (CompletingRebalance), S (Stable), D (Dead: the shard
+was unloaded).
 
-The group of the last four has a leader, a follower and a static member, all of generation 1, and a pending
+In the last four states the group has a leader, a follower and a static member, all of generation 1, and a pending
 member. In P, the follower waits in the join phase of the next generation.
 """
 
@@ -147,12 +147,12 @@ class Callers:
             "new": ("", None),
             "new static": ("", "instance-1"),
         }
-        # In state P the follower waits with other metadata: "the same" is its pending metadata.
+        # In state P the follower waits with changed metadata, so a JoinGroup with unchanged metadata has these.
         self.same = CHANGED if state == "P" else RANGE
 
 
 def ask(coordinator: Coordinator, request: str, caller: str, callers: Callers) -> str:
-    """Send the request of a row; the code of the answer, or "wait"."""
+    """Send the request of a row. Return the error code of its response, or "wait" if it is parked."""
     member_id, instance = callers.ids[caller]
     generation = 0 if caller == "stale" else 1
     api, _, variant = request.partition(" ")

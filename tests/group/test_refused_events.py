@@ -58,7 +58,7 @@ WRONG: list[tuple[Request, int]] = [
     (LeaveGroupRequest(group_id=""), 5),
     (OffsetDeleteRequest(group_id="", topics=[]), 0),
 ]
-"""Requests that are wrong whatever the group, with their versions."""
+"""Requests that any group refuses, with their versions."""
 
 
 @pytest.mark.parametrize(("request_", "version"), WRONG, ids=lambda part: type(part).__name__)

@@ -1,4 +1,4 @@
-"""The one map of groups of a shard, and the groups that it refuses."""
+"""The map of the groups of a shard, and the groups that it rejects."""
 
 from collections.abc import Callable
 

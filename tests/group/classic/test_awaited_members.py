@@ -1,4 +1,4 @@
-"""Whom a group waits for, and until when."""
+"""The members that a group waits for, and the deadlines of these waits."""
 
 from coordinator.group.classic.classic_group import ClassicGroup
 from coordinator.group.event_details import AwaitedMember, AwaitedRequest

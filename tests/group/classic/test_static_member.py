@@ -15,7 +15,7 @@ TWO = [("range", RANGE[0][1]), ("sticky", b"s")]
 
 
 def static_group(coordinator: Coordinator) -> tuple[str, str]:
-    """Two static members, instance-0 (the leader) and instance-1, of a Stable group."""
+    """Create a Stable group of two static members. Return their ids: instance-0 (the leader) and instance-1."""
     first, second = stable_group(coordinator, 2, static=2)
     return first, second
 

@@ -14,13 +14,14 @@ INITIAL_DELAY_MS = 3_000
 
 
 def assignment(topic: str, *partitions: int) -> bytes:
-    """What a leader hands out."""
+    """Encode the assignment of one member."""
     owned = [TopicPartitions(topic=topic, partitions=list(partitions))]
     return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=owned), 1)
 
 
 def stable_member(group: Members) -> tuple[str, int]:
-    """The only member of a classic group, which has all of a topic; its id and generation."""
+    """Create a Stable classic group with one member, which has all partitions of a topic. Return its id and
+    generation."""
     required = group.join()
     assert required.error is ErrorCode.MEMBER_ID_REQUIRED
     member_id = required.joined.member_id
@@ -33,7 +34,7 @@ def stable_member(group: Members) -> tuple[str, int]:
 
 
 def partitions_of(synced: Ask) -> list[int]:
-    """What a SyncGroup gave out, of the one topic."""
+    """Return the partitions of the only topic in the response to a SyncGroup."""
     assert synced.error is ErrorCode.NONE
     return [
         number

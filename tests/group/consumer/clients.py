@@ -56,7 +56,7 @@ class ConsumerClient:
 
 @dataclass
 class ClassicClient:
-    """Of the classic protocol; it keeps its partitions while it joins again. As a leader it deals them out."""
+    """A client of the classic protocol. It keeps its partitions while it rejoins, and assigns them as leader."""
 
     member_id: str = ""
     names: Sequence[str] = ("foo",)
@@ -87,7 +87,7 @@ class ClassicClient:
             self._sync(group, self.joined)
 
     def lose_connection(self) -> None:
-        """Whoever waited for an answer gets none."""
+        """Drop the pending request, which gets no response."""
         self.joining = None
 
     def _join(self, group: Members) -> None:

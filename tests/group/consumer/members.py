@@ -1,4 +1,4 @@
-"""Members of consumer groups, as tests speak for them."""
+"""A coordinator with helpers to send the requests of consumer group members."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -122,7 +122,7 @@ class Members(Coordinator):
         return described
 
     def epochs(self, group: str = GROUP) -> tuple[str, int, int]:
-        """A group's state and its two epochs."""
+        """Return a group's state, its epoch and the epoch of its target assignment."""
         described = self.described(group)
         return described.group_state, described.group_epoch, described.assignment_epoch
 

@@ -5,7 +5,7 @@ from coordinator.group.consumer.regex_resolution import MatchesTooMuch, RegexWor
 
 
 def resolved(work: Work) -> WorkDone:
-    """The result of the work of a group."""
+    """Resolve the expressions of a group, and return the result of the work."""
     assert isinstance(work.argument, RegexWork)
     resolution = resolve_regexes(work.argument)
     try:

@@ -1,4 +1,4 @@
-"""What the properties of consumer groups, and those of one group, come to."""
+"""The effective times of a group, from the broker's properties and the group's own configs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Groups that become consumer groups and classic ones again, with members in them."""
+"""Conversions of groups with members: classic to consumer, and back."""
 
 from coordinator.group.group_event_types import ConsumerMemberFenced, FenceCause
 from coordinator.group.topics_image import TopicImage
@@ -179,7 +179,7 @@ def test_a_replacement_that_ends_a_consumer_group_is_written_before_its_tombston
 
 
 def owning(*partitions: int) -> list[tuple[str, bytes]]:
-    """The owned partitions in the subscription of a consumer that keeps its partitions while it joins."""
+    """Return the protocols of a cooperative consumer that owns these partitions."""
     owned = [TopicPartitions(topic="foo", partitions=list(partitions))]
     subscription = ConsumerProtocolSubscription(topics=["foo"], owned_partitions=owned)
     return [("range", encode_subscription(subscription, 1))]

@@ -1,4 +1,4 @@
-"""The law for consumer groups, too: loading a prefix of the log gives the state that was live there."""
+"""Loading any prefix of the log gives the durable state that a consumer group had at its end."""
 
 from random import Random
 
@@ -13,7 +13,7 @@ from tests.group.new_shard import new_shard
 
 
 def wander(group: Members, random: Random) -> None:
-    """One step of a group's random life."""
+    """Perform one random step, such as a request, a change of topics, a restart or an advance of the clock."""
     described = group.described().members
     names = random.choice([["foo"], ["bar"], ["foo", "bar"], []])
     step = random.randrange(12)

@@ -1,4 +1,4 @@
-"""Groups of many members that name thousands of topics: how much work one step of the core is.
+"""The work of one call of the core for groups of many members that name thousands of topics.
 
 Limits are in bytecodes for each topic of a member, or for each topic of each member.
 """
@@ -32,7 +32,7 @@ NAMES: Final = [f"topic-{number:04}" for number in range(TOPICS)]
 
 
 class LargeGroup:
-    """A shard with one consumer group. With the option, each member leaves out one topic."""
+    """A shard with one consumer group. Unless `is_homogeneous`, each member leaves out one topic."""
 
     def __init__(self, partitions: int = 3, *, is_homogeneous: bool = True) -> None:
         topics = [TopicImage(name, number.to_bytes(16), partitions) for number, name in enumerate(NAMES, 1)]
@@ -44,11 +44,11 @@ class LargeGroup:
         self.records = 0
 
     def pass_interval(self) -> None:
-        """Let so much time pass that the next target may be computed."""
+        """Advance the clock by the interval after which the next target may be computed."""
         self.now = Now(self.now.monotonic_ms + 60_000, self.now.wall_ms + 60_000)
 
     def call(self, request: object, waiter: int) -> None:
-        """Hand in a request."""
+        """Send a request to the shard."""
         outcome = self.shard.handle(request, Context(waiter, 1, "c", "/h"), self.now)  # type: ignore[arg-type]
         self.replies.update(outcome.replies)
         self.records += len(outcome.records)
@@ -71,7 +71,7 @@ class LargeGroup:
         self.call(request, number)
 
     def take_targets(self) -> float:
-        """Hand in the targets that were computed elsewhere. Return the largest count of work of one call."""
+        """Pass the computed targets to the shard. Return the largest number of bytecodes of one call."""
         counts = [0.0]
         while self.done:
             done = self.done.pop(0)
@@ -85,7 +85,7 @@ class LargeGroup:
             self.take_targets()
 
     def error(self, number: int) -> int:
-        """The error that a member was answered last."""
+        """Return the error of the last response to a member."""
         response = self.replies[number]
         assert isinstance(response, ConsumerGroupHeartbeatResponse)
         return response.error_code

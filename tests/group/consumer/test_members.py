@@ -118,7 +118,9 @@ def test_offsets_of_topics_that_nobody_reads_expire() -> None:
 def test_a_group_whose_votes_are_level_may_have_a_new_epoch_at_every_heartbeat(
     first: str, second: str
 ) -> None:
-    """Kafka counts in two maps, and the member that names the one assignor changes the order of the second."""
+    """Kafka counts the assignors in two maps. The heartbeat of a member changes the order of the second map, and so
+    the winner of a tie.
+    """
     group = Members()
     group.enter("A", assignor=first)
     group.enter("B", assignor=second)
@@ -172,7 +174,7 @@ def test_who_takes_the_place_of_another_has_a_target_of_its_own_in_the_log() -> 
 
 
 def test_a_broker_that_gets_the_log_back_has_to_look_at_expressions_again_and_so_has_groupd() -> None:
-    """The version is an offset of a broker's metadata, and no image of it is as old as this one."""
+    """Records have version 0. In Kafka a version is an offset of the metadata, and every image there is newer."""
     group = Members()
     group.enter("A", None, regex="f.*")
     group.say("A", 1)

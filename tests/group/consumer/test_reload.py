@@ -1,4 +1,4 @@
-"""The log ends after any of its batches and is loaded: groups reach the state of an uninterrupted run.
+"""After a crash behind any batch of the log, groups reach the same state as in an uninterrupted run.
 
 A batch holds the records of one write in Kafka.
 """
@@ -46,7 +46,7 @@ class Run(Members):
         super().take(outcome)
 
     def act(self, act: Act) -> None:
-        """One of the clients does something."""
+        """Perform an action of a client. If the coordinator ends during it, load the log."""
         before = self.batches
         try:
             act()
@@ -65,7 +65,7 @@ class Run(Members):
         self.restart()
 
     def pass_rounds(self, count: int) -> None:
-        """Every client sends a request once a second."""
+        """Let every client send a request once a second, for `count` seconds."""
         for _ in range(count):
             for client in list(self.clients):
                 self.act(partial(client.step, self))
@@ -75,24 +75,25 @@ class Run(Members):
         self.advance(end_ms - self.now.monotonic_ms)
 
     def come(self, *clients: Client) -> None:
-        """Clients come, and all go to their targets."""
+        """Add clients, and let all members reach their targets."""
         self.clients += clients
         self.pass_rounds(8)
 
     def go(self, client: ConsumerClient, epoch: int = -1) -> None:
-        """Let a member leave; the others get its partitions."""
+        """Let a member leave with a leave heartbeat of this epoch."""
         self.clients.remove(client)
         self.act(lambda: client.leave(self, epoch))
 
     def outcome(self) -> tuple[object, ...]:
-        """Return the state of the group: its type, state, target epoch lag and assignments."""
+        """Return type and state of the group, the number of epochs by which the target is behind, and the
+        assignments."""
         view = self.shard.view_group(GROUP, self.now)
         assert view is not None
         behind = None if view.assignment_epoch is None else view.generation_id - view.assignment_epoch
         return view.type, view.state, behind, [self._owned_by(client) for client in self.clients]
 
     def epoch(self) -> int:
-        """The group's, or its generation."""
+        """Return the epoch of the group, or its generation if it is classic."""
         view = self.shard.view_group(GROUP, self.now)
         assert view is not None
         return view.generation_id
@@ -194,7 +195,7 @@ HISTORIES: Final[dict[str, Callable[[Run], None]]] = {
 
 
 CASES: Final = [(name, False) for name in HISTORIES] + [
-    # A static member that has not heard that it joined may not join again, as in Kafka.
+    # As in Kafka, a static member cannot rejoin if the response to its first join was lost.
     (name, True)
     for name in HISTORIES
     if name != "is_static"
@@ -213,7 +214,7 @@ def test_a_group_comes_to_the_same_wherever_its_log_ended(name: str, loses_answe
     assert whole.batches > 4
     epochs = {whole.epoch()}
     if name == "is_downgraded":
-        # The rebalance that begins with it is in no record, as in Kafka: the next one comes first.
+        # As in Kafka, no record has the rebalance that the downgrade starts, so a load loses it.
         epochs.add(whole.epoch() - 1)
     for end_after in range(1, whole.batches + 1):
         run = story(name, end_after, loses_answers=loses_answers)

@@ -83,7 +83,9 @@ def test_targets_are_those_that_the_call_computes(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_call_puts_no_large_number_of_names_in_order() -> None:
-    """Neither the request that needs the target does it, nor its second processing with the result."""
+    """Neither the first processing of the request that needs the target does it, nor the second one with the
+    result.
+    """
     group = Members()
     group.does_work = False
     names = [f"topic-{number}" for number in range(target_assignment.MAX_INLINE_NAMES + 1)]

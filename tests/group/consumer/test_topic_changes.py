@@ -1,4 +1,4 @@
-"""Topics that are created and deleted while many groups read others."""
+"""Topics that are created and deleted while many groups subscribe to other topics."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ MANY = [TopicImage(f"topic-{number}", bytes(14) + b"\2" + bytes([number]), 1) fo
 
 
 def shard_with_groups(count: int) -> GroupShard:
-    """One member in each group, which reads one topic."""
+    """Return a shard with `count` groups of one member, which subscribes to one topic."""
     shard = new_shard(topics=TopicsImage([READ], 1))
     for number in range(count):
         request = ConsumerGroupHeartbeatRequest(
@@ -48,7 +48,7 @@ def test_groups_that_do_not_read_the_changed_topics_cost_nothing() -> None:
     for groups in (1, 100):
         shard = shard_with_groups(groups)
         images = TopicsImage([READ, *MANY], 2), TopicsImage([READ], 3)
-        change_topics(shard, *images)  # code that runs only once has run
+        change_topics(shard, *images)  # executes the initializations that a process runs only once
         costs.append(count_bytecodes(partial(change_topics, shard, *images))[1])
     assert costs[0] == costs[1]
 

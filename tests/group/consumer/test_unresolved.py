@@ -1,4 +1,4 @@
-"""Regular expressions that match more than the log takes: nothing is written, and they are tried again in time."""
+"""Regular expressions with more matches than a batch of the log can hold: nothing is written; a retry follows."""
 
 from collections import deque
 from itertools import islice
@@ -71,4 +71,4 @@ def test_a_thousand_expressions_for_twenty_thousand_topics_end_where_the_log_wou
     work = RegexWork("g", regexes, TopicsImage(topics, 1), 0, most_bytes=1_048_588)
     steps = resolve_regexes(work)
     with pytest.raises(MatchesTooMuch):
-        deque(islice(steps, 3_000), maxlen=0)  # all of them would be twenty million names
+        deque(islice(steps, 3_000), maxlen=0)  # all steps would match twenty million names

@@ -1,4 +1,4 @@
-"""Two members share a topic, one step after the other, as seen on a broker."""
+"""Two members share a topic: the responses to each step equal those of a Kafka broker."""
 
 from protocol.error_codes import ErrorCode
 from tests.group.consumer.members import FOO, Members

@@ -1,6 +1,6 @@
-"""Expressions and the results of RE2/J; `python -m tests.group.modern.expressions` records them again.
+"""Expressions and the recorded results of RE2/J. `python -m tests.group.modern.expressions` records them again.
 
-That needs Java and Maven. Review the recording with git diff.
+The recording needs Java and Maven. Review it with git diff.
 """
 
 import json
@@ -69,7 +69,7 @@ _PIECES: Final = (
 
 
 class Expression(NamedTuple):
-    """An expression, why RE2/J refuses it, and which of NAMES it matches."""
+    """An expression, the error of RE2/J for an invalid one, and the names of NAMES that it matches."""
 
     pattern: str
     refused: str | None = None
@@ -77,7 +77,7 @@ class Expression(NamedTuple):
 
 
 def recorded() -> list[Expression]:
-    """The result of RE2/J."""
+    """Return the recorded results of RE2/J."""
     lines = map(json.loads, RECORDING.read_text(encoding="utf-8").splitlines())
     return [Expression(**{**line, "matches": tuple(line.get("matches", ()))}) for line in lines]
 
@@ -92,7 +92,7 @@ def _patterns() -> Iterator[str]:
 
 
 def main() -> None:
-    """Writes the recording, a line for each expression. Raises CannotBuild."""
+    """Write the recording, one line for each expression. Raises CannotBuild."""
     questions = [json.dumps({"pattern": each, "names": NAMES}) for each in dict.fromkeys(_patterns())]
     command = [*broker(), "TopicExpressions"]
     done = subprocess.run(

@@ -17,7 +17,7 @@ class PlayedGroup:
         self.subscriptions: dict[str, tuple[str | None, list[str]]] = {}
 
     def take(self, step: Step) -> Answer | None:
-        """Takes a step; the answer to an assignment."""
+        """Apply a step. Return the answer for an assignment, None for any other step."""
         match step:
             case ["topic", name, topic_id, partitions]:
                 self.topics[name] = TopicImage(name, bytes.fromhex(topic_id), partitions)
@@ -37,19 +37,19 @@ class PlayedGroup:
         return None
 
     def assign(self, assignor: str) -> Answer:
-        """A new target for all, as an answer of Kafka's would say it."""
+        """Compute the targets of all members. Return them in the form of Kafka's recorded answer."""
         new = ASSIGNORS[assignor](self.spec())
         records = {
             member_id: [(topic_id.hex(), list(partitions)) for topic_id, partitions in target.items()]
             for member_id, target in new.items()
-            # A member that never had a target has an empty one.
+            # For a member without a target `get` returns None: its first target needs a record even if it is empty.
             if target != self.targets.get(member_id)
         }
         self.targets = new
         return Answer(order=list(self.order), hash=compute_group_hash(self.topics.values()), records=records)
 
     def spec(self) -> GroupSpec:
-        """The group as an assignor sees it."""
+        """Return the input of an assignor."""
         subscriptions = {frozenset(names) for _, names in self.subscriptions.values()}
         return GroupSpec(
             members={member_id: self._member(member_id) for member_id in self.order},

@@ -1,11 +1,11 @@
-"""Histories of a group: members come, go and change their minds, topics are made, grow and are deleted.
+"""Random histories of a group and its topics, as input of assignors.
 
 A history is a list of steps, each of them a list:
-["topic", name, id as 32 hexadecimal digits, partitions]: a topic is made, or has more partitions.
-["delete", name]: a topic is deleted.
-["put", member id, instance id or null, names]: a member is put into the group's map of members.
-["remove", member id]: a member leaves, and its target goes with it.
-["assign", name of the assignor]: a new target for all.
+["topic", name, id as 32 hexadecimal digits, partitions]: create or extend a topic.
+["delete", name]: delete a topic.
+["put", member id, instance id or null, names]: put a member into the group's map of members.
+["remove", member id]: remove a member and its target.
+["assign", name of the assignor]: compute the targets of all members.
 """
 
 import random
@@ -29,13 +29,13 @@ class _Writer:
         self.most_members = chance.choice((3, 6, 12, 20, 40))
         self.most_topics = chance.choice((1, 3, 6, 20))
         self.sizes = chance.choice((FEW, FEW, MANY))
-        # Ids of a few bits collide in hash slots; the others are as random as those of a cluster.
+        # Ids of a few bits collide in hash slots. Ids of 128 bits are random, as in a cluster.
         self.id_bits = chance.choice((5, 128))
         self.is_homogeneous = chance.random() < 0.5
         self.joint: list[str] = []
 
     def topic(self) -> None:
-        """Makes a topic; there can be one already that has this id."""
+        """Create a topic, unless its random name or id exists already."""
         name = f"t{self.chance.randrange(1000)}"
         topic_id = f"{self.chance.getrandbits(self.id_bits):032x}"
         if name in self.topics or any(topic_id == other for other, _ in self.topics.values()):
@@ -43,21 +43,21 @@ class _Writer:
         self._put_topic(name, topic_id, self.chance.choice(self.sizes))
 
     def grow(self) -> None:
-        """Gives a topic more partitions."""
+        """Add partitions to a topic."""
         if self.topics:
             name = self.chance.choice(list(self.topics))
             topic_id, partitions = self.topics[name]
             self._put_topic(name, topic_id, partitions + self.chance.randint(1, 20))
 
     def delete(self) -> None:
-        """Deletes a topic; members stay subscribed to its name."""
+        """Delete a topic; members stay subscribed to its name."""
         if len(self.topics) > 1:
             name = self.chance.choice(list(self.topics))
             del self.topics[name]
             self.steps.append(["delete", name])
 
     def join(self) -> None:
-        """A member comes. Kafka puts it twice, once for each of its first two records."""
+        """Add a member. Kafka puts it into its map twice, once for each of its first two records."""
         if len(self.members) < self.most_members:
             name = f"{self.chance.getrandbits(32):08x}"
             instance_id = f"i{self.chance.randrange(1000)}" if self.chance.random() < 0.3 else None
@@ -67,25 +67,25 @@ class _Writer:
             self._put_member(name, instance_id, self.members[name][1])
 
     def leave(self) -> None:
-        """A member goes."""
+        """Remove a member."""
         if len(self.members) > 1:
             member_id = self.chance.choice(list(self.members))
             del self.members[member_id]
             self.steps.append(["remove", member_id])
 
     def subscribe(self) -> None:
-        """A member, or where all have the same topics each of them, subscribes to others."""
+        """Change the subscription of one member, or of all members in a homogeneous group."""
         self.joint = []
         for member_id in list(self.members) if self.is_homogeneous else list(self.members)[:1]:
             self._put_member(member_id, self.members[member_id][0], self._subscription())
 
     def mix(self) -> None:
-        """From now on all members subscribe to the same topics, or no longer."""
+        """Make the group homogeneous or heterogeneous."""
         self.is_homogeneous = not self.is_homogeneous
         self.subscribe()
 
     def assign(self) -> None:
-        """Asks for a target."""
+        """Add an assignment, if the group has members."""
         if self.members:
             self.steps.append(["assign", "range" if self.chance.random() < 0.25 else "uniform"])
 
@@ -106,7 +106,7 @@ class _Writer:
 
 
 def history(seed: int, assignments: int = 10) -> History:
-    """The history of one group with so many assignments."""
+    """Return a random history of one group with this number of assignments."""
     chance = random.Random(seed)
     writer = _Writer(chance)
     for _ in range(chance.randint(1, writer.most_topics)):
@@ -126,5 +126,5 @@ def history(seed: int, assignments: int = 10) -> History:
 
 
 def histories(count: int) -> Iterator[History]:
-    """So many histories, always the same ones."""
+    """Yield `count` histories, the same ones in each run."""
     return map(history, range(count))

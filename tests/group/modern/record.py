@@ -17,7 +17,7 @@ GROUPS: Final = 220
 
 
 def ask(asked: list[History]) -> list[list[dict[str, Any]]]:
-    """The answers to the assignments of each history. Raises CannotBuild."""
+    """Return Kafka's answers to the assignments of each history. Raises CannotBuild."""
     command = kafka("kafka-assignments", JAVA, ("Assignments.java",))
     done = subprocess.run(
         [*command, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "Assignments"],
@@ -30,7 +30,7 @@ def ask(asked: list[History]) -> list[list[dict[str, Any]]]:
 
 
 def main() -> None:
-    """Writes the recording."""
+    """Write the recording."""
     asked = list(histories(GROUPS))
     answers = ask(asked)
     write(zip(asked, answers, strict=True))

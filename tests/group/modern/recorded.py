@@ -31,7 +31,8 @@ Recorded: TypeAlias = tuple[History, list[Answer]]
 
 
 def read() -> Iterator[Recorded]:
-    """The recording. A member is written there as its place among the history's, a topic as its place likewise."""
+    """Yield the recorded histories with Kafka's answers. The file has members and topics as their positions in the
+    history."""
     with lzma.open(RECORDING, "rt", encoding="utf-8") as lines:
         for line in lines:
             history, answers = json.loads(line)
@@ -80,7 +81,7 @@ def _unpacked(answer: list[Any], members: list[str], topics: list[str]) -> Answe
 
 
 def _runs(partitions: list[int]) -> list[int]:
-    """Numbers as pairs: the first of a run, and how many more follow it one by one."""
+    """Encode numbers as pairs: the first number of a run of consecutive numbers, and the length of the rest."""
     runs: list[int] = []
     for partition in partitions:
         if runs and partition == runs[-2] + runs[-1] + 1:

@@ -1,4 +1,4 @@
-"""What Kafka's own classes answered to the same histories (see record.py), orders included."""
+"""The assignors give the same targets, in the same orders, as Kafka's own classes for recorded histories."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -17,7 +17,7 @@ def recording() -> list[Recorded]:
 
 
 def played(recorded: Recorded) -> Iterator[tuple[Answer, Answer]]:
-    """Our answers beside Kafka's."""
+    """Yield pairs of groupd's and Kafka's answers."""
     history, answers = recorded
     group = PlayedGroup()
     computed = (answer for step in history if (answer := group.take(step)) is not None)
@@ -39,7 +39,7 @@ def test_there_are_cases_of_every_kind(recording: list[Recorded]) -> None:
     assert {step[0] for step in steps} == {"topic", "delete", "put", "remove", "assign"}
     assert {step[1] for step in steps if step[0] == "assign"} == {"uniform", "range"}
     assert sum(step[3] >= 50 for step in steps if step[0] == "topic") >= 100
-    # Sets that Java does not iterate in ascending order: without them an order of ours would not be tested.
+    # The recording must have sets that Java does not iterate in ascending order: only they test the order.
     given = [
         partitions for answer in answers for target in answer.records.values() for _, partitions in target
     ]

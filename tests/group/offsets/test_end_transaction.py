@@ -1,4 +1,6 @@
-"""What becomes of pending offsets. Seen with Apache Kafka 4.4.0 where it is not obvious."""
+"""The ends of transactions and their effects on pending offsets. Less obvious results were observed with Apache
+Kafka 4.4.0.
+"""
 
 import pytest
 
@@ -24,7 +26,7 @@ from tests.group.stories import stable_group
 
 @pytest.fixture(params=["live", "loaded"])
 def coordinator(request: pytest.FixtureRequest) -> Coordinator:
-    """One that crashes before every end of a transaction, and one that does not."""
+    """Return a coordinator. In one of two variants it restarts before every end of a transaction."""
     made = Coordinator(group_config(offsets_retention_minutes=1))
     if request.param == "loaded":
         end = made.end
@@ -146,7 +148,7 @@ def test_of_many_that_are_skipped_some_are_named() -> None:
     assert skipped.offsets == tuple(SkippedOffset("foo", number, 5, 6) for number in range(10))
 
 
-# What may end before it
+# Pending offsets that are removed before the end
 
 
 def test_an_offset_that_is_deleted_does_not_come_back(coordinator: Coordinator) -> None:
@@ -199,7 +201,7 @@ def test_a_group_may_be_deleted_and_is_not_revived(coordinator: Coordinator) -> 
     assert coordinator.shard.snapshot_durable() == {}
 
 
-# What waits for it
+# Operations that wait for the end
 
 
 def test_a_partition_with_a_pending_offset_does_not_expire_and_its_group_stays() -> None:
@@ -226,7 +228,7 @@ def test_only_committed_offsets_are_counted() -> None:
     assert coordinator.shard.durable_keys == 2
 
 
-# Who asks for stable offsets
+# Fetches of stable offsets
 
 
 def test_a_pending_offset_is_unstable_for_who_cares() -> None:

@@ -1,4 +1,4 @@
-"""Very many offsets: how much one call of the core does, and that the rest follows."""
+"""Operations on very many offsets: one call of the core does a limited part, and timers do the rest."""
 
 from typing import Final
 

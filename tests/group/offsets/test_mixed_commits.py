@@ -9,14 +9,14 @@ from tests.group.coordinator import GROUP, Coordinator
 
 
 class Application(Coordinator):
-    """A coordinator, and in each group of it one member that commits plainly."""
+    """A coordinator with one member in each group, which commits outside of transactions."""
 
     def __init__(self) -> None:
         super().__init__()
         self.members: dict[str, str] = {}
 
     def start(self, group: str = GROUP) -> str:
-        """Join the group as its only member; the member id."""
+        """Join the group as its only member, and return the member id."""
         ask = self.join(group=group, version=3, session=1_800_000)
         self.advance(2 * self.config.group_initial_rebalance_delay_ms)
         member_id = ask.joined.member_id
@@ -34,7 +34,7 @@ class Application(Coordinator):
         return classic.generation_id
 
     def plain(self, *, group: str = GROUP, topic: str = "foo", partition: int = 0) -> None:
-        """Commit as the member of the group, which joins first if it is not there."""
+        """Commit as the member of the group, which first joins if necessary."""
         member_id = self.members.get(group) or self.start(group)
         error = self.commit(member_id, self.generation(group), topic=topic, partition=partition, group=group)
         assert error == ErrorCode.NONE
@@ -129,7 +129,7 @@ def test_a_group_that_was_deleted_is_told_anew() -> None:
 
 
 def test_of_what_was_loaded_it_is_not_known() -> None:
-    """A value does not say where it came from."""
+    """The value of a record does not show whether the offset was committed in a transaction."""
     coordinator = Application()
     coordinator.txn_commit(9, partition=0)
     coordinator.end(9)

@@ -1,4 +1,4 @@
-"""A repeated commit has the answer, the records, the events and the timers of the commit that it stands for."""
+"""A `RepeatedCommit` has the same response, records, events and timers as the whole request that it represents."""
 
 import inspect
 from collections.abc import Callable
@@ -40,7 +40,7 @@ STEPS = 100
 
 
 class RepeatingCoordinator(Coordinator):
-    """Repeats every commit that it has seen before, and counts the repetitions."""
+    """A coordinator that sends each commit after the first as a `RepeatedCommit`, and counts these."""
 
     def __init__(self, **arguments: Any) -> None:
         self.prepared: dict[object, PreparedCommit] = {}
@@ -76,7 +76,7 @@ class RepeatingCoordinator(Coordinator):
 
 
 class Pair:
-    """Two coordinators that get the same requests: only the second one repeats commits."""
+    """Two coordinators that get the same requests. Only the second one uses `RepeatedCommit`."""
 
     def __init__(self) -> None:
         self.plain = Coordinator(topics=IMAGE)
@@ -124,7 +124,7 @@ class Story:
         assert self.pair.repeating.shard.snapshot_durable() == self.pair.plain.shard.snapshot_durable()
 
     def commit(self) -> None:
-        """A commit like one of the last ones, or another one."""
+        """Send a commit: one of the last commits with other offsets, or a new one."""
         random = self.random
         if len(self.commits) < 2 or random.random() < 0.25:
             self.commits = [*self.commits[-2:], self.create_commit()]
@@ -178,7 +178,7 @@ class Story:
         return request, version
 
     def join(self) -> None:
-        """A member joins, new or known, and all others join again; or the rebalance stays open."""
+        """Let a new or known member join. Either all others rejoin, or the rebalance stays in progress."""
         instance = self.random.choice((None, "static"))
         joins = [self.pair.do(lambda one: one.join(version=3, instance=instance))]
         if instance is not None:
@@ -211,7 +211,7 @@ class Story:
         self.pair.do(lambda one: one.advance(duration_ms))
 
     def beat(self) -> None:
-        """A heartbeat of the consumer group: a join, a leave, or one in between."""
+        """Send a ConsumerGroupHeartbeat: a join, a leave, or a heartbeat of a member."""
         member_id = self.random.choice(("a", "b"))
         epoch = self.epochs.get(member_id, 0)
         if epoch and self.random.random() < 0.2:
@@ -238,7 +238,7 @@ class Story:
         self.pair.do(lambda one: one.end(producer, is_committed=is_committed))
 
     def change_topics(self) -> None:
-        """A topic is deleted, or comes back."""
+        """Delete a topic, or create it again."""
         gone: list[str] = []
         if self.deleted:
             self.deleted = []
@@ -255,7 +255,7 @@ class Story:
         self.pair.do(change)
 
     def restart(self) -> None:
-        """The coordinator loads its log again, perhaps with other limits."""
+        """Restart the coordinators, which load their logs, possibly with other limits."""
         changed = self.random.choice(({}, SHORT_METADATA, SMALL_BATCH))
         config: GroupConfig = group_config(**changed)
         self.pair.do(lambda one: one.restart(config))
@@ -277,7 +277,7 @@ def test_repeated_commits_have_the_effects_of_whole_ones(seed: int) -> None:
 
 
 def find_seed(seeds: range = range(60)) -> int | None:
-    """The first seed whose story shows a difference, or fails; None without one."""
+    """Return the first seed with a difference or a failure; None without one."""
     for seed in seeds:
         try:
             Story(seed).play()
