@@ -171,7 +171,8 @@ def _merge_credentials(
     base: Mapping[ScramUser, ScramCredential],
     new: Mapping[ScramUser, ScramCredential],
 ) -> dict[ScramUser, ScramCredential]:
-    """Merge the requested change of credentials with concurrent changes."""
+    """Apply a requested change of credentials, from `base` to `new`, to the current credentials `old`, which other
+    requests may have changed."""
     changed = {user: credential for user, credential in new.items() if base.get(user) != credential}
     return {user: each for user, each in old.items() if user in new or user not in base} | changed
 

@@ -95,7 +95,7 @@ class _ResourceTypeIndex:
         return self.prefixed if pattern_type is PatternType.PREFIXED else self.literal
 
     def count_prefixes(self, length: int, more: int) -> None:
-        """Update the number of prefixes of a length."""
+        """Add `more` (1 or -1) to the number of prefixed patterns of a length."""
         before = self._counts[length]
         after = self._counts[length] = before + more
         if not before:
@@ -104,7 +104,7 @@ class _ResourceTypeIndex:
             self.lengths.remove(length)
 
     def find_rules(self, name: str) -> list[_Rules]:
-        """Yield the rules of each pattern that matches a resource, in Kafka's order."""
+        """Return the rules of each pattern that matches a resource name, in Kafka's order."""
         found = []
         rules = self.literal.get(name)
         if rules is not None:
@@ -113,7 +113,7 @@ class _ResourceTypeIndex:
             rules = self.prefixed.get(name[:length]) if length <= len(name) else None
             if rules is not None:
                 found.append(rules)
-        # As in Kafka the wildcard pattern does not match for prefixes.
+        # As in Kafka, the wildcard pattern does not match names that begin with "*".
         rules = None if name.startswith(WILDCARD) else self.literal.get(WILDCARD)
         if rules is not None:
             found.append(rules)
@@ -137,7 +137,7 @@ class AclIndex:
         self.epoch += 1
 
     def find_rules(self, resource_type: ResourceType, name: str) -> list[_Rules]:
-        """Yield the rules for a resource."""
+        """Return the rules of each pattern that matches a resource, in Kafka's order."""
         return self._types[resource_type].find_rules(name)
 
     def iterate_rules(self, resource_type: ResourceType, principal: Principal) -> Iterator[_AclRule]:
@@ -207,7 +207,7 @@ class Authorizer:
         resource_type: ResourceType,
         resource_name: str,
     ) -> Decision:
-        """Decide whether a client may do something to a resource. Recent decisions are cached until an ACL
+        """Decide whether a client may perform an operation on a resource. Recent decisions are cached until an ACL
         changes."""
         if self._cache_epoch != self.index.epoch:
             self._cache.clear()
@@ -285,7 +285,7 @@ def may_write_any_topic(
 
 
 def _is_not_fully_denied(allowed: AclBinding, denied: AbstractSet[tuple[PatternType, str]]) -> bool:
-    """Return whether the DENY rules leave part of what an ALLOW rule permits."""
+    """Return whether an ALLOW rule covers a name that no DENY rule covers."""
     name = allowed.resource_name
     if allowed.pattern_type is PatternType.LITERAL:
         if name == WILDCARD:

@@ -1,4 +1,4 @@
-"""Validate tokens that an identity provider has signed. The claims count once the signature is verified.
+"""Validate tokens that an identity provider has signed: first the signature, then the claims.
 
     header:   {"alg":"RS256","kid":"key-1"}
     claims:   {"sub":"alice","exp":1700000000,"iat":1699996400,"aud":"kafka","iss":"https://id.example"}

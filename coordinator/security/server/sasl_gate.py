@@ -57,7 +57,7 @@ class SaslGate(asyncio.Protocol):
     """The gate of one connection. It opens once the client has authenticated."""
 
     def __init__(self, sasl: SaslListener, connection: "SaslConnection") -> None:
-        """Guard a new connection by the listener's SASL. The client's deadline counts from the accept."""
+        """Create the gate of a new connection. The client's deadline counts from the accept of its socket."""
         self._sasl = sasl
         self._connection = connection
         self._exchange = sasl.create_exchange(connection.answer_api_versions)
@@ -116,7 +116,7 @@ class SaslGate(asyncio.Protocol):
             self._run_queue.add(self)
 
     def run_slice(self) -> None:
-        """Process a frame: this client's turn has come."""
+        """Process one frame of this client, in its turn of the run queue."""
         self._is_queued = False
         self._process_next_frame()
 
@@ -157,7 +157,7 @@ class SaslGate(asyncio.Protocol):
         return len(buffer) >= SIZE_BYTES + size
 
     def _take_frame(self) -> bytes | None:
-        """Return the next frame without its size if it is complete."""
+        """Return the next frame without its size, None if it is incomplete."""
         buffer = self._buffer
         if self._is_over or self._wait is not None or len(buffer) < SIZE_BYTES:
             return None
@@ -417,7 +417,7 @@ class SaslConnection(SecuredConnection):
         self._update_hold()
         try:
             self._apply_outcome(wait.result())
-        except Exception as problem:  # noqa: BLE001 - whatever a client causes costs this connection only
+        except Exception as problem:  # noqa: BLE001 - the error of a client closes only its connection
             self._sasl.on_error(self, problem)
             self.close()
         self._process_pending()

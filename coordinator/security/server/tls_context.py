@@ -235,8 +235,8 @@ def load_key_store(context: ssl.SSLContext, store: KeyStore) -> None:
 
 
 def find_weakness(certificate: x509.Certificate) -> str | None:
-    """Return the reason why OpenSSL's security level rejects a certificate, as a predicate of its subject; None if
-    it accepts it. The signature of a self-signed certificate is not checked.
+    """Return why OpenSSL's default security level rejects a certificate, as the end of a sentence about it; None if
+    it accepts the certificate. The signature of a self-signed certificate is not checked.
     """
     key = certificate.public_key()
     if isinstance(key, rsa.RSAPublicKey | dsa.DSAPublicKey) and key.key_size < _MIN_KEY_BITS:

@@ -234,7 +234,7 @@ def parse_pem_key(data: bytes, password: str, name: str) -> PrivateKeyTypes:
 
 
 def _parse_blocks(data: bytes) -> list[tuple[bytes, bytes]]:
-    """Yield the label and the lines of each block."""
+    """Return the label and the text of each PEM block. A block on a single line gets line ends."""
     found: list[tuple[bytes, bytes]] = []
     for match in _BLOCK.finditer(data):
         label, body = match.groups()
