@@ -146,7 +146,7 @@ async def test_a_killed_consumer_is_the_headline_with_the_button_that_removes_it
 
 
 def list_troubles_of_failover(page: Tab) -> list[str]:
-    """Return the troubles of a page except for the 503s, which Chromium logs for a load that a failover interrupts."""
+    """Return the troubles of a page without the 503s, which Chromium logs for a load that a failover interrupts."""
     return [trouble for trouble in page.troubles if "a status of 503" not in trouble]
 
 
