@@ -50,6 +50,7 @@ EXTENDED: Final = (
     "tests/hostile/test_request_memory.py",
     "tests/hostile/test_topics.py",
     "tests/hostile/test_turns.py",
+    "tests/http/page/test_findings_on_page.py",
     "tests/http/page/test_page.py",
     "tests/interop/",
     "tests/kafka_log/test_hand_back.py",
@@ -96,6 +97,7 @@ REPRESENTATIVES: Final = (
     ),
     "tests/hostile/test_consumer_groups.py::test_a_member_that_never_revokes_is_fenced",
     "tests/hostile/test_full_disk.py",
+    "tests/http/page/test_findings_on_page.py::test_a_killed_consumer_is_the_headline",
     "tests/http/page/test_page.py::test_a_button_does_what_the_same_curl_does",
     "tests/http/page/test_page.py::test_a_group_that_is_stuck_says_for_whom_it_waits",
     *(
