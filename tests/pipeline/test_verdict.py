@@ -107,7 +107,7 @@ def test_the_worst_comes_first(day: Gathered) -> None:
 
 def test_an_abandoned_group_says_since_when_and_what_it_costs(day: Gathered) -> None:
     (finding,) = [each for each in of_group(day, "abandoned") if each.kind == "abandoned_group"]
-    for fact in ("12:11:00", "49 min", "b@10.0.0.1 went", "from 0 to 48,960 messages", "of all lag"):
+    for fact in ("12:11:00", "49 min", "b@10.0.0.1 left", "from 0 to 48,960 messages", "of all lag"):
         assert fact in finding.text
 
 
