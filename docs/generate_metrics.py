@@ -75,7 +75,7 @@ _VALUES: Final[Mapping[tuple[str, str], str]] = {
     ("groupd_failed_handshakes", "reason"): ", ".join(HANDSHAKE_KINDS),
     ("groupd_cluster_moves", "cause"): f"{', '.join(MoveCause)}; on etcd {', '.join(OwnershipCause)}",
 }
-"""The values of each label, also of labels whose values belong to modules that the HTTP port does not load."""
+"""The values of each label, including values from modules that the HTTP port does not load."""
 
 
 def _history() -> GroupCounts:

@@ -452,7 +452,7 @@ class DataDirectory:
         return self._cleaned_offsets.offsets.get(partition, 0)
 
     def on_log_copied(self, partition: TopicPartition, log_start_offset: int, cleaned_to: int) -> None:
-        """Replace the checkpoints of a log whose directory was filled with a copy. The copy begins at
+        """Replace the checkpoints of a log after its directory was filled with a copy. The copy begins at
         `log_start_offset` and is compacted up to `cleaned_to`. The copy was checked while it was written."""
         self._copied_partitions.add(partition)
         self._recovery_points.offsets.pop(partition, None)

@@ -150,7 +150,7 @@ class Syncer:
         return log.durability.has_unsynced_names
 
     def settle_logs(self, logs: Iterable[PartitionLog]) -> None:
-        """Sync the segments of logs later. A log whose sync fails is poisoned."""
+        """Sync the segments of logs later. A failed sync poisons the log."""
         job = SyncJob(_ignore_result)
         for log in logs:
             if not log.is_closed and log.failure is None:

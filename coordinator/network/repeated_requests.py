@@ -11,12 +11,12 @@ the fields in the gaps. Equal keys mean that everything but these fields is equa
 member, generation and partitions. So a cached request never answers another request than its own.
 
 **A way into the coordinator, not a second one.** The cache saves decoding, the resolution of names, and encoding.
-It makes no decision about a group. The API of a request creates its `Repetition`, whose `repeat` takes the fields
-in the gaps. A heartbeat goes to `GroupShard.try_heartbeat`. A commit goes to its group as a `RepeatedCommit`, as a
-decoded commit: through router, runtime, outcome, log and gate. When anything has changed outside of the group,
-`repeat` returns None, without an effect, and the request takes the whole path: a topic was deleted, an ACL was
-changed, an interceptor was added. The response to a repetition is usually equal to the first one, whose bytes are
-kept; any other response is encoded as usual.
+It makes no decision about a group. The API of a request creates a `Repetition`, and `Repetition.repeat` takes the
+fields in the gaps. A heartbeat goes to `GroupShard.try_heartbeat`. A commit goes to its group as a
+`RepeatedCommit`, as a decoded commit: through router, runtime, outcome, log and gate. When anything has changed
+outside of the group, `repeat` returns None, without an effect, and the request takes the whole path: a topic was
+deleted, an ACL was changed, an interceptor was added. The response to a repetition is usually equal to the first
+one. The cache keeps the bytes of the first response; any other response is encoded as usual.
 
 **Interceptors.** The routes of a listener begin another epoch when the interceptors of an API change, and the cache
 is emptied. An intercepted machine gets no `RepeatedCommit`.
@@ -98,7 +98,7 @@ again, or that a repetition could not answer."""
 
 
 class CachedResponse(ResponseEncoder):
-    """The encoder of one response, whose bytes it keeps. It encodes any other response as usual."""
+    """An encoder that keeps the bytes of one response. It encodes any other response as usual."""
 
     __slots__ = ("_end", "_size", "message")
 

@@ -6,7 +6,7 @@ from protocol.schema import Array, Int16, Int32, Int64, String, request, respons
 
 @struct
 class DeleteRecordsPartition:
-    """A partition whose records before `offset` are deleted."""
+    """A partition, and the offset before which the broker deletes its records."""
 
     partition_index: Int32
     offset: Int64

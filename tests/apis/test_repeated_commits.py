@@ -502,7 +502,7 @@ async def test_what_a_connection_caches_is_bounded() -> None:
     async with serving(topics=[("orders", 1000)]) as server:
         client = Commits(server)
         for number in range(60):
-            for offset in range(2):  # repeated, so that there is room for the next one
+            for offset in range(2):  # the repetition makes room for the next commit
                 await client.send(client.frame(offset, "x" * (400 + number), partition=number))
         cache = client.connection._repeated_requests
         sizes = [size for size, shapes in cache.shapes.items() for shape in shapes for _ in shape.requests]

@@ -224,7 +224,7 @@ class CoordinatorFailover:
                 )
         self._check_local(partition)
         if partition.machine is None:
-            detail = f"{partition.name} is {partition.state.value}and cannot move now."
+            detail = f"{partition.name} is {partition.state.value} and cannot move now."
             raise Problem(ProblemKind.LOADING, f"{partition.name} is {partition.state.value}", detail)
         if to is not None and to not in self._cluster.brokers:
             detail = f"Broker {to} is not live. The live brokers are: {', '.join(map(str, self._cluster.brokers))}."

@@ -108,12 +108,16 @@ def format_explanation(explained: Explanation) -> str:
     """Format an explanation as text: the state, the findings, and the remedies with their API requests."""
     lines = [explained.detail]
     lines += [f"- {finding.sentence}." for finding in explained.findings]
-    lines += dict.fromkeys(_format_remedy(one) for one in explained.findings if one.hint is not None)
+    lines += dict.fromkeys(filter(None, map(_format_remedy, explained.findings)))
     return "\n".join(lines) + "\n"
 
 
-def _format_remedy(finding: GroupFinding) -> str:
-    return f"? {finding.hint}" + ("" if finding.action is None else f": {format_request(finding.action)}")
+def _format_remedy(finding: GroupFinding) -> str | None:
+    """Return the hint of a finding, or the label of its action, with the request of the action."""
+    hint, action = finding.hint, finding.action
+    if action is None:
+        return None if hint is None else f"? {hint}"
+    return f"? {action.label if hint is None else hint}: {format_request(action)}"
 
 
 _MAX_FINDINGS = 5

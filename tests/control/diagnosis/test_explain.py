@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 from urllib.parse import quote
 
 import pytest
+from msgspec import structs
 
 from coordinator.control.diagnosis.group_diagnosis import format_explanation
-from coordinator.control.group_finding import FindingOperation, format_request
+from coordinator.control.group_finding import FindingAction, FindingOperation, GroupFinding, format_request
 from protocol.error_codes import ErrorCode
 from tests.control.diagnosis.staged_group import SESSION_MS, Stage, staged
 from tests.control.diagnosis.test_failed_waits import cut_off, names_all
@@ -67,6 +68,19 @@ async def test_actions_name_members_so_that_commands_find_them(stage: Stage) -> 
     assert gone.action is not None
     assert gone.action.arguments["member"] == second.member_id != first.member_id
     assert f"/members/{quote(second.member_id, safe='')}/expire" in format_request(gone.action)
+
+
+async def test_the_text_has_actions_of_findings_without_a_hint(stage: Stage) -> None:
+    action = FindingAction(
+        operation=FindingOperation.EXPIRE_MEMBER,
+        label="Expire bob",
+        arguments={"group": "g", "member": "bob"},
+    )
+    finding = GroupFinding(kind="pending", sentence="bob never joined", blocks=False, action=action)
+    explained = structs.replace(stage.explain(), findings=[finding, finding])
+    assert (
+        format_explanation(explained).splitlines()[-1] == "? Expire bob: POST /v1/groups/g/members/bob/expire"
+    )
 
 
 async def test_every_finding_is_a_line_for_people(stage: Stage) -> None:
